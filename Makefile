@@ -1,0 +1,70 @@
+# Two commands do everything: `make book` and `make test`. Both create .venv first, from requirements.lock.
+
+PYTHON ?= python3
+PORT ?= 8888
+JOBS ?= 2
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help book test lint types fast slow lab bench verify lock clean
+
+# One thread per process: the tests and the notebooks run side by side.
+export OMP_NUM_THREADS ?= 1
+export OPENBLAS_NUM_THREADS ?= 1
+export MKL_NUM_THREADS ?= 1
+export JUPYTER_PLATFORM_DIRS ?= 1
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1 \2/p' Makefile | while read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
+
+# The stamp is written last, so an interrupted installation starts again where pip left it.
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}: make PYTHON=python3.11 ...")'
+	@$(PIP) --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	$(PIP) install --quiet $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -r requirements.lock
+	$(PIP) install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+# Sphinx forgets a warning once it has read a page: after a failed or interrupted build every page is read again.
+book: $(READY)  ## build the book: install, execute every chapter, write the pages
+	@test -e _build/complete || rm -rf _build/.doctrees
+	@rm -f _build/complete
+	$(BIN)/jupyter-book build -W -n --keep-going .
+	@touch _build/complete
+	@echo "Open file://$(CURDIR)/_build/html/index.html"
+
+test: lint types fast slow  ## lint, types, tests, the executed book, the browser
+
+lint: $(READY)  ## formatting and lint, notebooks included
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(READY)  ## static types
+	$(BIN)/basedpyright
+
+fast: $(READY) lint types  ## the tests that take seconds
+	$(BIN)/pytest -q -n $(JOBS) -m "not slow and not book and not browser"
+
+slow: book fast  ## the tests that take longer, or read the built book
+	$(BIN)/pytest -q -n $(JOBS) -m "slow or book or browser"
+
+lab: $(READY)  ## open JupyterLab on the book
+	$(BIN)/jupyter lab --port $(PORT) --notebook-dir . book/intro.md
+
+bench: $(READY)  ## one line per figure: name, ours, peer, ratio
+	@for file in benchmarks/bench_*.py; do $(BIN)/python "$$file"; done
+
+verify: $(READY)  ## check that every published number follows from the records
+	$(BIN)/python -m fts.studies verify
+
+lock: $(READY)  ## write requirements.lock from the present environment
+	$(PIP) freeze --all --exclude-editable | sed -e '/^pip==/d' -e '/@ /d' -e 's/+[a-z0-9.]*$$//' > requirements.lock.new
+	@mv requirements.lock.new requirements.lock
+
+clean:  ## remove the built book and its execution cache
+	rm -rf _build

@@ -1,0 +1,33 @@
+"""What holds for every test: shapes are checked, floating-point errors raise, one thread per process."""
+
+import os
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[name] = "1"  # read once, when NumPy and torch load
+os.environ.setdefault("JUPYTER_PLATFORM_DIRS", "1")
+os.environ.setdefault("MPLBACKEND", "agg")
+
+from jaxtyping import install_import_hook  # noqa: E402
+
+# Before any test imports fts: from here on every annotated signature of the package is checked at each call.
+install_import_hook("fts", "beartype.beartype")
+
+from collections.abc import Iterator  # noqa: E402
+from pathlib import Path  # noqa: E402
+
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(autouse=True)
+def _floating_point_errors_raise() -> Iterator[None]:
+    with np.errstate(all="raise", under="ignore"):
+        yield
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The top of the repository."""
+    return ROOT
