@@ -1,0 +1,56 @@
+"""The space-time box a field lives on: the one thing about a problem that both truth and method may know."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The box [low, high] x [t0, t1] the field lives on, and which spatial axes close on themselves."""
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    t0: float
+    t1: float
+    periodic: tuple[bool, ...]
+
+    def __post_init__(self) -> None:
+        if not len(self.low) == len(self.high) == len(self.periodic) in (1, 2, 3):
+            raise ValueError(
+                f"low {self.low}, high {self.high} and periodic {self.periodic} must have one entry per spatial "
+                "axis, one to three of them"
+            )
+        for low, high in zip((*self.low, self.t0), (*self.high, self.t1), strict=True):
+            if not (np.isfinite(low) and np.isfinite(high) and low < high):
+                raise ValueError(
+                    f"the interval [{low}, {high}] is empty or infinite: give low < high for every axis"
+                )
+
+    @property
+    def dimension(self) -> int:
+        """Number of spatial axes."""
+        return len(self.low)
+
+    @property
+    def extents(self) -> tuple[float, ...]:
+        """Lengths of the spatial axes, then of time."""
+        return (*(high - low for low, high in zip(self.low, self.high, strict=True)), self.t1 - self.t0)
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON form, for file headers."""
+        return {
+            "low": list(self.low),
+            "high": list(self.high),
+            "t0": self.t0,
+            "t1": self.t1,
+            "periodic": list(self.periodic),
+        }
+
+    @staticmethod
+    def from_dict(value: dict[str, Any]) -> "Domain":
+        """The domain a header describes."""
+        return Domain(
+            tuple(value["low"]), tuple(value["high"]), value["t0"], value["t1"], tuple(value["periodic"])
+        )

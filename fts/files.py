@@ -1,0 +1,137 @@
+"""Bytes on disk that are either whole and verified or refused: the ground under fields, observations and records.
+
+One container holds named arrays and a JSON header. Its first line is `fts1 <kind> <sha256 of the rest>`, its second the
+header, then the raw little-endian arrays. There is no pickle, no compression and no code in it, so a browser reads it too.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+MAGIC = "fts1"
+# A container is small (a frozen field is about 80 KB, a trajectory some MB); a header that claims more is not ours.
+LARGEST = 1 << 30
+_DTYPES = {"<f8", "<f4", "<i8", "<i4", "|u1"}
+
+
+class FileError(ValueError):
+    """A file that is truncated, corrupted or foreign; the message says how to rebuild it."""
+
+
+def content_key(value: Any) -> str:
+    """Sixteen hex digits that name a JSON value: sha256 of its canonical text."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:16]
+
+
+def canonical_json(value: Any) -> str:
+    """JSON with sorted keys and no spaces, refusing NaN: one text per value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Replace `path` by `data` in one step: write aside, flush to disk, rename, flush the folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial")
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        # mkstemp makes private files; a shared cache or a checkout wants the ordinary mode.
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the folder's advisory lock, so that two processes that read, change and replace a file take turns."""
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def save_arrays(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+    """Write a container of `kind` at `path`, atomically; the same content gives the same bytes."""
+    write_atomic(Path(path), pack_arrays(kind, header, arrays))
+
+
+def load_arrays(path: Path, kind: str, remedy: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Header and arrays of the container at `path`; raises FileError, with `remedy`, unless every byte is as written."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileError(f"no file at {path}: {remedy}")
+    if path.stat().st_size > LARGEST:
+        raise FileError(f"{path} has {path.stat().st_size} bytes, more than any {kind} file: {remedy}")
+    try:
+        return unpack_arrays(path.read_bytes(), kind)
+    except FileError as error:
+        raise FileError(f"{path} {error}: {remedy}") from None
+
+
+def pack_arrays(kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
+    """The container's bytes."""
+    table, blobs, offset = [], [], 0
+    for name, array in arrays.items():
+        array = np.asarray(array)
+        dtype = array.dtype.newbyteorder("<").str
+        if dtype not in _DTYPES:
+            raise ValueError(
+                f"array {name!r} has dtype {array.dtype}: store float64, float32, int64, int32 or uint8"
+            )
+        blob = array.astype(dtype, order="C").tobytes()
+        table.append({"name": name, "dtype": dtype, "shape": list(array.shape), "offset": offset})
+        blobs.append(blob)
+        offset += len(blob)
+    text = canonical_json({"header": dict(header), "arrays": table, "bytes": offset}).encode()
+    # Arrays start at a multiple of eight, so that a typed array in a browser can view them in place.
+    prefix = len(MAGIC) + 1 + len(kind) + 1 + 64 + 1
+    text += b" " * (-(prefix + len(text) + 1) % 8) + b"\n"
+    body = text + b"".join(blobs)
+    return f"{MAGIC} {kind} {hashlib.sha256(body).hexdigest()}\n".encode() + body
+
+
+def unpack_arrays(data: bytes, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Header and arrays from the container's bytes; FileError when they are not exactly what was packed."""
+    first, newline, body = data.partition(b"\n")
+    words = first[:200].decode("ascii", "replace").split(" ")
+    if not newline or len(words) != 3 or words[0] != MAGIC:
+        raise FileError("is not an fts file")
+    if words[1] != kind:
+        raise FileError(f"holds {words[1]!r}, not {kind!r}")
+    if hashlib.sha256(body).hexdigest() != words[2]:
+        raise FileError("is damaged (its checksum does not match)")
+    text, _, raw = body.partition(b"\n")
+    document = json.loads(text)
+    return document["header"], {entry["name"]: _view(raw, entry) for entry in document["arrays"]}
+
+
+def _view(raw: bytes, entry: Mapping[str, Any]) -> np.ndarray:
+    count = int(np.prod(entry["shape"], dtype=np.int64))
+    flat = np.frombuffer(raw, dtype=entry["dtype"], count=count, offset=entry["offset"])
+    array = flat.reshape(entry["shape"]).astype(flat.dtype.newbyteorder("="))
+    array.setflags(write=False)
+    return array
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,176 @@
+"""FrozenField: a fitted field as plain arrays, evaluated and saved without torch (paper, "Structured field adapter").
+
+u_hat(x, t) = F(x) G(t), with F the spatial features (background first) and G the temporal coefficients (the constant one
+first). Whoever made it, network or kernel, what follows sees values on points or grids and nothing it could train.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from jaxtyping import Float
+from scipy.interpolate import make_interp_spline
+
+from fts import files, jets
+from fts.domain import Domain
+from fts.features import Coefficients, Features, NetworkFeatures, SplineCoefficients, grid_points
+
+_SPACE = {"network": NetworkFeatures}
+_TIME = {"splines": SplineCoefficients}
+_KIND = "field"
+# Values evaluated at once; a scattered evaluation of any size stays within some 100 MB.
+_CHUNK = 1 << 16
+
+
+class Field(Protocol):
+    """What weak systems need: values on tensor grids, and the box they are valid on."""
+
+    @property
+    def domain(self) -> Domain: ...
+    def on_grid(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]: ...
+
+
+@dataclass(frozen=True)
+class FrozenField:
+    """A factorized field; immutable, and with no way back to training."""
+
+    space: Features
+    time: Coefficients
+    domain: Domain
+    made: Mapping[str, Any]  # recipe, parameters, problem, protocol, seed, noise: what made it
+    positive: bool = False  # Softplus output
+
+    @property
+    def rank(self) -> int:
+        """R, the number of spatial features."""
+        return self.space.rank
+
+    def __call__(self, points: Float[np.ndarray, "n d1"]) -> Float[np.ndarray, " n"]:
+        """u_hat at the points (x, [y,] t)."""
+        return self.derivative(points, (0,) * self.domain.dimension, 0)
+
+    def derivative(
+        self, points: Float[np.ndarray, "n d1"], alpha: tuple[int, ...], order: int = 0
+    ) -> Float[np.ndarray, " n"]:
+        """D^alpha in space and the order-th derivative in time, at the points (x, [y,] t)."""
+        points = np.asarray(points, dtype=float)
+        chunks = [points[i : i + _CHUNK] for i in range(0, len(points), _CHUNK)] or [points]
+        return np.concatenate([self._scattered(chunk, alpha, order) for chunk in chunks])
+
+    def on_grid(
+        self, *axes: np.ndarray, alpha: tuple[int, ...] | None = None, order: int = 0
+    ) -> Float[np.ndarray, "..."]:
+        """u_hat, or its derivative, on the tensor grid of the axes (x, [y,] t), shaped like a trajectory."""
+        *space, t = axes
+        alpha = alpha or (0,) * self.domain.dimension
+
+        def product(beta: tuple[int, ...], k: int) -> np.ndarray:
+            return self.space.on_axes(tuple(space), beta) @ self.time.at(t, k)
+
+        return self._output(product, alpha, order).reshape(*(axis.size for axis in axes))
+
+    def save(self, path: str | Path) -> None:
+        """Write the field to one small file, atomically."""
+        space = {f"space.{name}": array for name, array in self.space.arrays().items()}
+        time = {f"time.{name}": array for name, array in self.time.arrays().items()}
+        header = {
+            "space": self.space.kind,
+            "time": self.time.kind,
+            "domain": self.domain.as_dict(),
+            "positive": self.positive,
+            "made": dict(self.made),
+        }
+        files.save_arrays(Path(path), _KIND, header, space | time)
+
+    @staticmethod
+    def load(path: str | Path) -> "FrozenField":
+        """The field saved at `path`, every byte verified."""
+        header, arrays = files.load_arrays(Path(path), _KIND, "fit it again with fts.fit and save it there")
+        parts = {
+            half: {
+                name.removeprefix(f"{half}."): a for name, a in arrays.items() if name.startswith(f"{half}.")
+            }
+            for half in ("space", "time")
+        }
+        return FrozenField(
+            space=_SPACE[header["space"]].from_arrays(parts["space"]),
+            time=_TIME[header["time"]].from_arrays(parts["time"]),
+            domain=Domain.from_dict(header["domain"]),
+            made=header["made"],
+            positive=header["positive"],
+        )
+
+    def _scattered(self, points: np.ndarray, alpha: tuple[int, ...], order: int) -> np.ndarray:
+        x, t = points[:, :-1], points[:, -1]
+
+        def product(beta: tuple[int, ...], k: int) -> np.ndarray:
+            return np.einsum("nr,rn->n", self.space.at(x, beta), self.time.at(t, k))
+
+        return self._output(product, alpha, order)
+
+    def _output(
+        self, product: Callable[[tuple[int, ...], int], np.ndarray], alpha: tuple[int, ...], order: int
+    ) -> np.ndarray:
+        if not self.positive:
+            return product(alpha, order)
+        index = (*alpha, order)
+        inner = {
+            beta: product(beta[:-1], beta[-1]) / jets.derivative({beta: np.array(1.0)}, beta)
+            for beta in jets.indices_below(index)
+        }
+        return jets.derivative(jets.softplus(inner), index)
+
+
+@dataclass(frozen=True)
+class TabulatedField:
+    """Values on a grid, read between its points by tensor-product splines of degree five (periodic where the axis is)."""
+
+    axes: tuple[np.ndarray, ...]  # spatial axes, then time
+    u: Float[np.ndarray, "..."]
+    domain: Domain
+
+    def on_grid(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
+        """The interpolant on the tensor grid of the axes (x, [y,] t)."""
+        values = self.u
+        periodic = (*self.domain.periodic, False)
+        lengths = self.domain.extents
+        for axis, (knots, where) in enumerate(zip(self.axes, axes, strict=True)):
+            moved = np.moveaxis(values, axis, 0)
+            spline, start = _axis_spline(knots, moved, lengths[axis] if periodic[axis] else None)
+            shifted = start + np.mod(where - start, lengths[axis]) if periodic[axis] else where
+            values = np.moveaxis(spline(shifted), 0, axis)
+        return values
+
+
+@dataclass(frozen=True)
+class CallableField:
+    """A plain function f(x, [y,] t) of broadcast arrays, seen as a field."""
+
+    function: Callable[..., np.ndarray]
+    domain: Domain
+
+    def on_grid(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
+        """The function's values on the tensor grid of the axes (x, [y,] t)."""
+        values = self.function(*np.meshgrid(*axes, indexing="ij", sparse=True))
+        return np.broadcast_to(values, tuple(axis.size for axis in axes))
+
+
+def _axis_spline(knots: np.ndarray, values: np.ndarray, period: float | None) -> tuple[Any, float]:
+    degree = min(5, (len(knots) - 1) // 2 * 2 - 1) if len(knots) < 7 else 5
+    if period is None:
+        return make_interp_spline(knots, values, k=degree), float(knots[0])
+    closed = np.append(knots, knots[0] + period)
+    return make_interp_spline(
+        closed, np.concatenate([values, values[:1]]), k=degree, bc_type="periodic"
+    ), float(knots[0])
+
+
+__all__ = [
+    "CallableField",
+    "Field",
+    "FrozenField",
+    "TabulatedField",
+    "grid_points",
+]
