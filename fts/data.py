@@ -1,7 +1,8 @@
-"""Problem -> Trajectory -> Observations: reference fields, and the sparse samples the method is given (Supplement A.1).
+"""Problem -> Trajectory -> Observations: reference fields and the sparse samples taken of them (A.1).
 
-Observations are samples (x_i, t_i, y_i) in general; where they fill a sensor x frame grid the grid is kept, because
-it makes training and kernels fast. They save to one documented file, the shared observation record of the paper.
+Observations are samples (x_i, t_i, y_i) in general; where they fill a sensor x frame grid the grid is kept,
+because it makes training and kernels fast. They save to one documented file, the shared observation record
+of the paper.
 """
 
 import re
@@ -61,7 +62,7 @@ class SensorGrid:
 
 @dataclass(frozen=True)
 class Observations:
-    """Sparse samples y_i = u(x_i, t_i) + noise; `problem` names the settings to use and is None for a user's own data."""
+    """Sparse samples y_i = u(x_i, t_i) + noise; `problem` names the settings, None for a user's own data."""
 
     x: Float[np.ndarray, "n d"]
     t: Float[np.ndarray, " n"]
@@ -81,7 +82,7 @@ class Observations:
             )
         if self.x.shape[1] != self.domain.dimension:
             raise ValueError(
-                f"x has {self.x.shape[1]} columns but the domain {self.domain.dimension} axes: make them agree"
+                f"x has {self.x.shape[1]} columns, the domain {self.domain.dimension} axes: make them agree"
             )
         for name, values in (("x", self.x), ("t", self.t), ("y", self.y)):
             _refuse_nonfinite(name, values)
@@ -108,7 +109,7 @@ class Observations:
         return SensorGrid(sensors, frames, values, _tensor_axes(sensors))
 
     def save(self, path: str | Path) -> None:
-        """Write the observation record: float64 arrays x, t, y and a header with domain, problem, protocol, seed, noise."""
+        """Write the observation record: arrays x, t, y and a header with domain, problem, seed and noise."""
         header = {
             "domain": self.domain.as_dict(),
             "problem": self.problem,
@@ -135,14 +136,14 @@ class Observations:
         outside = np.any((points < low - slack) | (points > high + slack), axis=1)
         if outside.any():
             raise ValueError(
-                f"sample {points[outside][0]} lies outside the domain {low} to {high}: enlarge the domain or drop it"
+                f"sample {points[outside][0]} lies outside {low} to {high}: enlarge the domain or drop it"
             )
 
     def _refuse_duplicates(self) -> None:
         points, counts = np.unique(np.column_stack([self.x, self.t]), axis=0, return_counts=True)
         if counts.max(initial=1) > 1:
             raise ValueError(
-                f"{points[counts > 1][0]} is sampled {counts.max()} times: average repeated measurements into one"
+                f"{points[counts > 1][0]} is sampled {counts.max()} times: average repeated measurements"
             )
 
 
@@ -163,9 +164,9 @@ def simulate(name: str, *, cache: bool = True) -> Trajectory:
 
 
 def observe(trajectory: Trajectory, protocol: str, *, seed: int, noise: float = 0.0) -> Observations:
-    """What a protocol keeps: "S20" fixes 20 % of the sensors at all frames, "T20" keeps frame 0 and 20 % of the frames.
+    """What a protocol keeps: "S20" 20 % of the sensors at all frames, "T20" frame 0 among 20 % of the frames.
 
-    Fractions are nested for one seed. Noise is Gaussian with standard deviation `noise` times that of the clean field.
+    Fractions are nested for one seed. Noise is Gaussian, `noise` times the clean field's standard deviation.
     """
     kind, fraction = _parse_protocol(protocol)
     if not (np.isfinite(noise) and noise >= 0):

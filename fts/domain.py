@@ -19,8 +19,8 @@ class Domain:
     def __post_init__(self) -> None:
         if not len(self.low) == len(self.high) == len(self.periodic) in (1, 2, 3):
             raise ValueError(
-                f"low {self.low}, high {self.high} and periodic {self.periodic} must have one entry per spatial "
-                "axis, one to three of them"
+                f"low {self.low}, high {self.high} and periodic {self.periodic} need one entry per "
+                "spatial axis, one to three of them"
             )
         for low, high in zip((*self.low, self.t0), (*self.high, self.t1), strict=True):
             if not (np.isfinite(low) and np.isfinite(high) and low < high):

@@ -1,7 +1,8 @@
-"""The two halves of a network field in NumPy: spatial features Phi(x) with background b(x), and spline coefficients c(t).
+"""The two halves of a network field in NumPy: features Phi(x) with background b(x), coefficients c(t).
 
-u_hat(x, t) = b(x) + Phi(x)^T C (beta(t) - mean): the spatial half returns R + 1 columns (b first), the temporal half
-R + 1 rows (the constant one first), so that the field is one matrix product (paper, eq. 4). float64, no torch.
+u_hat(x, t) = b(x) + Phi(x)^T C (beta(t) - mean): the spatial half returns R + 1 columns (b first), the
+temporal half R + 1 rows (the constant one first), so that the field is one matrix product (paper, eq. 4).
+float64, no torch.
 """
 
 from collections.abc import Mapping
@@ -97,7 +98,7 @@ class NetworkFeatures:
             if not len(rows):
                 encoded[beta] = _coordinate_jet(points * self.scale, beta, self.scale)
                 continue
-            # D^beta sin(k x) / beta! = k^beta / beta! sin(k x + |beta| pi/2); the cosine leads the sine by pi/2.
+            # D^beta sin(k x) / beta! = k^beta / beta! sin(k x + |beta| pi/2), and the same for the cosine.
             phase = points @ rows.T + sum(beta) * np.pi / 2
             factor = np.prod(rows ** np.array(beta), axis=1) / jets.derivative({beta: np.array(1.0)}, beta)
             encoded[beta] = np.concatenate([np.sin(phase) * factor, np.cos(phase) * factor], axis=1)
@@ -135,7 +136,7 @@ class SplineCoefficients:
 def spline_basis(
     t: Float[np.ndarray, " n"], size: int, interval: tuple[float, float], order: int = 0
 ) -> Float[np.ndarray, "n M"]:
-    """The order-th derivative of the `size` clamped uniform cubic B-splines on `interval`, at the times `t`."""
+    """The order-th derivative of the `size` clamped uniform cubic B-splines on `interval`, at `t`."""
     low, high = interval
     internal = np.linspace(low, high, size - 2)[1:-1]
     knots = np.concatenate([np.full(4, low), internal, np.full(4, high)])

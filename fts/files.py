@@ -1,7 +1,8 @@
-"""Bytes on disk that are either whole and verified or refused: the ground under fields, observations and records.
+"""Bytes on disk, whole and verified or refused: the ground under fields, observations and records.
 
-One container holds named arrays and a JSON header. Its first line is `fts1 <kind> <sha256 of the rest>`, its second the
-header, then the raw little-endian arrays. There is no pickle, no compression and no code in it, so a browser reads it too.
+One container holds named arrays and a JSON header. Its first line is `fts1 <kind> <sha256 of the rest>`,
+its second the header, then the raw little-endian arrays. There is no pickle, no compression and no code in
+it, so a browser reads it too.
 """
 
 import contextlib
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 MAGIC = "fts1"
-# A container is small (a frozen field is about 80 KB, a trajectory some MB); a header that claims more is not ours.
+# A container is small (a frozen field is about 80 KB, a trajectory some MB); a larger file is not ours.
 LARGEST = 1 << 30
 _DTYPES = {"<f8", "<f4", "<i8", "<i4", "|u1"}
 
@@ -56,7 +57,7 @@ def write_atomic(path: Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder's advisory lock, so that two processes that read, change and replace a file take turns."""
+    """Hold the folder's advisory lock, so that processes that read, change and replace a file take turns."""
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -72,7 +73,7 @@ def save_arrays(path: Path, kind: str, header: Mapping[str, Any], arrays: Mappin
 
 
 def load_arrays(path: Path, kind: str, remedy: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Header and arrays of the container at `path`; raises FileError, with `remedy`, unless every byte is as written."""
+    """Header and arrays of the container at `path`; FileError unless every byte is as written."""
     path = Path(path)
     if not path.is_file():
         raise FileError(f"no file at {path}: {remedy}")

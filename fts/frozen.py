@@ -1,7 +1,8 @@
-"""FrozenField: a fitted field as plain arrays, evaluated and saved without torch (paper, "Structured field adapter").
+"""FrozenField: a fitted field as plain arrays, evaluated and saved without torch (paper, eq. 4).
 
-u_hat(x, t) = F(x) G(t), with F the spatial features (background first) and G the temporal coefficients (the constant one
-first). Whoever made it, network or kernel, what follows sees values on points or grids and nothing it could train.
+u_hat(x, t) = F(x) G(t), with F the spatial features (background first) and G the temporal coefficients (the
+constant one first). Whoever made it, network or kernel, what follows sees values on points or grids and
+nothing it could train.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +16,7 @@ from scipy.interpolate import make_interp_spline
 
 from fts import files, jets
 from fts.domain import Domain
-from fts.features import Coefficients, Features, NetworkFeatures, SplineCoefficients, grid_points
+from fts.features import Coefficients, Features, NetworkFeatures, SplineCoefficients
 
 _SPACE = {"network": NetworkFeatures}
 _TIME = {"splines": SplineCoefficients}
@@ -125,7 +126,7 @@ class FrozenField:
 
 @dataclass(frozen=True)
 class TabulatedField:
-    """Values on a grid, read between its points by tensor-product splines of degree five (periodic where the axis is)."""
+    """Values on a grid, read between its points by quintic splines, periodic where the axis is."""
 
     axes: tuple[np.ndarray, ...]  # spatial axes, then time
     u: Float[np.ndarray, "..."]
@@ -165,12 +166,3 @@ def _axis_spline(knots: np.ndarray, values: np.ndarray, period: float | None) ->
     return make_interp_spline(
         closed, np.concatenate([values, values[:1]]), k=degree, bc_type="periodic"
     ), float(knots[0])
-
-
-__all__ = [
-    "CallableField",
-    "Field",
-    "FrozenField",
-    "TabulatedField",
-    "grid_points",
-]

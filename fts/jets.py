@@ -1,7 +1,8 @@
 """Derivatives carried through a composition: truncated Taylor series in several variables.
 
-A jet maps each multi-index beta <= alpha to the Taylor coefficient D^beta f / beta!. Products are Cauchy products, and
-a function with w' = v(w) is composed by its differential equation, beta_i w_beta = sum gamma_i z_gamma v_{beta-gamma}.
+A jet maps each multi-index beta <= alpha to the Taylor coefficient D^beta f / beta!. Products are Cauchy
+products, and a function with w' = v(w) is composed by its differential equation, beta_i w_beta = sum
+gamma_i z_gamma v_{beta-gamma}.
 """
 
 from itertools import product

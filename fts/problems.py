@@ -4,15 +4,14 @@ This is truth: selection code never imports it. `fts.data.simulate` turns a Prob
 """
 
 import difflib
+import re
 from dataclasses import dataclass
 
 import numpy as np
 
 from fts.domain import Domain
+from fts.params import LIBRARIES
 from fts.terms import Equation, Library
-
-_LIBRARY_1D = ("1", "u", "u^2", "u^3", "u*u_x", "u_xx", "u_xxx", "u_xxxx")
-_LIBRARY_2D = ("1", "u", "u^2", "u_x", "u_y", "u_xx", "u_yy")
 
 
 @dataclass(frozen=True)
@@ -21,22 +20,20 @@ class Problem:
 
     name: str
     title: str
-    truth: tuple[tuple[str, float], ...]  # (term, coefficient) pairs of the right-hand side
+    truth: str  # the equation's text
     domain: Domain
     shape: tuple[int, ...]  # spatial grid points per axis, then frames
     right_closed: bool  # a periodic axis stored as (low, high] instead of [low, high)
-    library_terms: tuple[str, ...]
 
     @property
     def equation(self) -> Equation:
         """The true equation."""
-        names, coefficients = zip(*self.truth, strict=True)
-        return Equation(Library.parse(names).terms, np.array(coefficients))
+        return Equation.parse(self.truth)
 
     @property
     def library(self) -> Library:
         """The shared candidate library."""
-        return Library.parse(self.library_terms)
+        return Library.parse(LIBRARIES[self.name])
 
     @property
     def axes(self) -> tuple[np.ndarray, ...]:
@@ -59,9 +56,13 @@ def problem(name: str) -> Problem:
     """The benchmark called `name`; a misspelt name is answered with the nearest one."""
     table = {entry.name: entry for entry in _table()}
     if name not in table:
-        near = difflib.get_close_matches(name.lower(), table, n=1, cutoff=0.3)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ValueError(f"unknown problem {name!r}: {hint}known are {', '.join(table)}")
+        # People write titles too: "kuramoto" is near "Kuramoto-Sivashinsky".
+        words = {
+            word.lower(): e.name for e in table.values() for word in (e.name, *re.split(r"[ -]", e.title))
+        }
+        near = difflib.get_close_matches(name.lower(), words, n=1, cutoff=0.5)
+        hint = f"did you mean {words[near[0]]!r}? " if near else ""
+        raise ValueError(f"unknown problem {name!r}: {hint}Known are {', '.join(table)}.")
     return table[name]
 
 
@@ -81,38 +82,33 @@ def _table() -> tuple[Problem, ...]:
         Problem(
             name="kdv",
             title="Korteweg-de Vries",
-            truth=(("u*u_x", -6.0), ("u_xxx", -1.0)),
+            truth="u_t = -6 u*u_x - u_xxx",
             domain=Domain((-30.0,), (30.0,), 0.0, 20.0, (True,)),
             shape=(512, 201),
             right_closed=False,
-            library_terms=_LIBRARY_1D,
         ),
         Problem(
             name="ks",
             title="Kuramoto-Sivashinsky",
-            truth=(("u*u_x", -1.0), ("u_xx", -1.0), ("u_xxxx", -1.0)),
+            truth="u_t = -u*u_x - u_xx - u_xxxx",
             domain=Domain((0.0,), (32 * np.pi,), 0.0, 100.0, (True,)),
             shape=(1024, 251),
             right_closed=True,
-            library_terms=_LIBRARY_1D,
         ),
         Problem(
             name="ad",
             title="2D advection-diffusion",
-            truth=(("u_x", 0.25), ("u_y", 0.5), ("u_xx", 0.5), ("u_yy", 0.5)),
+            truth="u_t = 0.25 u_x + 0.5 u_y + 0.5 u_xx + 0.5 u_yy",
             domain=Domain((-5.0, -5.0), (5.0, 5.0), 0.0, 6.0, (False, False)),
             shape=(51, 51, 61),
             right_closed=False,
-            library_terms=_LIBRARY_2D,
         ),
         Problem(
             name="diffusion",
             title="Nonlinear diffusion",
-            truth=(("D_xx(u^1.73)", 0.1),),
+            truth="u_t = 0.1 D_xx(u^1.73)",
             domain=Domain((0.0,), (1.0,), 0.0, 0.3, (True,)),
             shape=(192, 121),
             right_closed=False,
-            # The symbolic chapter searches beyond any library; this one serves the fixed-library baselines.
-            library_terms=("1", "u", "u^2", "u_x", "u_xx", "D_xx(u^2)", "D_xx(u^3)"),
         ),
     )

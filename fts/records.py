@@ -1,7 +1,7 @@
-"""RunRecord: one run as one JSON line: what, with which parameters, what came out. A failed run is a record with its error.
+"""RunRecord: one run as one JSON line: what, with which parameters, what came out, or its error.
 
-A record file opens with a line that counts and checksums the rest, and is replaced whole under a lock, so a killed
-writer, a truncation or a flipped bit is never read as a shorter or different study.
+A record file opens with a line that counts and checksums the rest, and is replaced whole under a lock, so a
+killed writer, a truncation or a flipped bit is never read as a shorter or different study.
 """
 
 import hashlib

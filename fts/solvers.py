@@ -1,7 +1,8 @@
-"""Reference solutions on the benchmark grids: a Problem's initial state carried through time (facts of Supplement A.1, F).
+"""Reference solutions on the benchmark grids: a Problem's initial state carried through time (A.1, F).
 
-Exponential time differencing for the stiff periodic equations, the closed form for 2D advection-diffusion, and
-finite differences with BDF for nonlinear diffusion. All in float64, deterministic, a few seconds at most.
+Exponential time differencing for the stiff periodic equations, the closed form for 2D advection-diffusion,
+and finite differences with BDF for nonlinear diffusion. All in float64, deterministic, a few seconds at
+most.
 """
 
 from collections.abc import Callable
@@ -46,7 +47,7 @@ def _etdrk4(
     linear: Callable[[np.ndarray], np.ndarray],
     flux: float,
 ) -> np.ndarray:
-    """Fourth-order exponential time differencing of u_t = L u + flux * (u^2)_x, coefficients by contour integrals."""
+    """Fourth-order exponential time differencing of u_t = L u + flux * (u^2)_x (ETDRK4)."""
     (x,) = problem.axes
     k = 2 * np.pi / problem.domain.extents[0] * np.arange(x.size // 2 + 1)
     # An odd derivative of the Nyquist mode has no meaning on the grid.
@@ -77,7 +78,7 @@ def _etdrk4(
 
 
 def _coefficients(multiplier: np.ndarray, step: float) -> tuple[np.ndarray, ...]:
-    """exp(hL), exp(hL/2) and the four phi-function weights as means over a circle around each hL (Kassam-Trefethen)."""
+    """exp(hL), exp(hL/2) and four weights, as means over a circle around each hL (Kassam and Trefethen)."""
     z = step * multiplier
     angles = np.exp(2j * np.pi * (np.arange(1, _CONTOUR_POINTS + 1) - 0.5) / _CONTOUR_POINTS)
     r = z[:, None] + angles[None, :]
