@@ -11,6 +11,16 @@ TEST_SEEDS = (1301, 1709, 2203, 2917, 3571)
 DEVELOPMENT_SEEDS = (42, 505, 606, 808, 909)
 
 _LIBRARY_1D = ("1", "u", "u^2", "u^3", "u*u_x", "u_xx", "u_xxx", "u_xxxx")
+# The candidate libraries by problem name: what a selector may know of a benchmark, without its equation.
+LIBRARIES: dict[str, tuple[str, ...]] = {
+    "kdv": _LIBRARY_1D,
+    "ks": _LIBRARY_1D,
+    "ad": ("1", "u", "u^2", "u_x", "u_y", "u_xx", "u_yy"),
+    # The symbolic chapter searches beyond any library; this one serves the fixed-library baselines.
+    "diffusion": ("1", "u", "u^2", "u_x", "u_xx", "D_xx(u^2)", "D_xx(u^3)"),
+}
+
+_LIBRARY_1D = ("1", "u", "u^2", "u^3", "u*u_x", "u_xx", "u_xxx", "u_xxxx")
 # The shared candidate libraries (A.1), by name. The symbolic benchmark searches beyond any library; its entry
 # serves selectors that need one.
 LIBRARIES: dict[str, tuple[str, ...]] = {

@@ -11,6 +11,7 @@ import numpy as np
 
 from fts.domain import Domain
 from fts.params import LIBRARIES
+from fts.params import LIBRARIES
 from fts.terms import Equation, Library
 
 
