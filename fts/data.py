@@ -125,7 +125,8 @@ class Observations:
         """The observations saved at `path`, every byte verified."""
         remedy = "make it again with observations.save(path)"
         header, arrays = files.load_arrays(Path(path), "observations", remedy)
-        return Observations(**arrays, **(header | {"domain": Domain.from_dict(header["domain"])}))
+        domain = Domain.from_dict(header.pop("domain"))
+        return Observations(arrays["x"], arrays["t"], arrays["y"], domain, **header)
 
     def _refuse_outside(self) -> None:
         domain = self.domain

@@ -19,8 +19,8 @@ from fts import jets
 class Features(Protocol):
     """Spatial half of a factorized field: background and R features, with derivatives."""
 
-    kind: str
-
+    @property
+    def kind(self) -> str: ...
     @property
     def dimension(self) -> int: ...
     @property
@@ -33,8 +33,8 @@ class Features(Protocol):
 class Coefficients(Protocol):
     """Temporal half of a factorized field: the constant one and R coefficients, with derivatives."""
 
-    kind: str
-
+    @property
+    def kind(self) -> str: ...
     def at(self, t: Float[np.ndarray, " n"], order: int) -> Float[np.ndarray, "R1 n"]: ...
     def arrays(self) -> dict[str, np.ndarray]: ...
 

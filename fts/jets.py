@@ -27,7 +27,7 @@ def derivative(jet: Jet, alpha: Index) -> np.ndarray:
 
 def multiply(f: Jet, g: Jet) -> Jet:
     """The jet of the product f g."""
-    return {beta: sum(f[gamma] * g[_minus(beta, gamma)] for gamma in _splits(beta)) for beta in f}
+    return {beta: _convolve(beta, f, g) for beta in f}
 
 
 def sigmoid(z: Jet) -> Jet:
@@ -36,7 +36,7 @@ def sigmoid(z: Jet) -> Jet:
     v: Jet = {}
     for beta in z:
         w[beta] = expit(z[beta]) if sum(beta) == 0 else _step(beta, z, v)
-        v[beta] = w[beta] - sum(w[gamma] * w[_minus(beta, gamma)] for gamma in _splits(beta))
+        v[beta] = w[beta] - _convolve(beta, w, w)
     return w
 
 
@@ -54,11 +54,14 @@ def softplus(z: Jet) -> Jet:
 def _step(beta: Index, z: Jet, v: Jet) -> np.ndarray:
     """w_beta from beta_i w_beta = sum over gamma with gamma_i >= 1 of gamma_i z_gamma v_{beta - gamma}."""
     i = next(axis for axis, order in enumerate(beta) if order)
-    return sum(gamma[i] * z[gamma] * v[_minus(beta, gamma)] for gamma in _splits(beta) if gamma[i]) / beta[i]
+    weighted = {gamma: gamma[i] / beta[i] * z[gamma] for gamma in indices_below(beta) if gamma[i]}
+    return _convolve(beta, weighted, v)
 
 
-def _splits(beta: Index) -> list[Index]:
-    return indices_below(beta)
+def _convolve(beta: Index, f: Jet, g: Jet) -> np.ndarray:
+    """Coefficient beta of the product, over the gamma that f holds."""
+    terms = [f[gamma] * g[_minus(beta, gamma)] for gamma in indices_below(beta) if gamma in f]
+    return np.sum(terms, axis=0)
 
 
 def _minus(beta: Index, gamma: Index) -> Index:
