@@ -7,7 +7,7 @@ float64, no torch.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -16,6 +16,7 @@ from scipy.interpolate import BSpline
 from fts import jets
 
 
+@runtime_checkable
 class Features(Protocol):
     """Spatial half of a factorized field: background and R features, with derivatives."""
 
@@ -30,6 +31,7 @@ class Features(Protocol):
     def arrays(self) -> dict[str, np.ndarray]: ...
 
 
+@runtime_checkable
 class Coefficients(Protocol):
     """Temporal half of a factorized field: the constant one and R coefficients, with derivatives."""
 

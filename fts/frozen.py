@@ -8,7 +8,7 @@ nothing it could train.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -25,6 +25,7 @@ _KIND = "field"
 _CHUNK = 1 << 16
 
 
+@runtime_checkable
 class Field(Protocol):
     """What weak systems need: values on tensor grids, and the box they are valid on."""
 
