@@ -1,0 +1,49 @@
+"""Terms pointwise, from derivatives of the field: the strong form that classical selectors use (Section 4).
+
+The weak form needs values of u only; this needs every derivative the term names, which is where noise enters.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Float
+
+from fts.calculus import derivative
+from fts.conservative import IDENTITY
+from fts.terms import Term
+
+
+def strong(
+    term: Term, partial: Callable[[tuple[int, int, int]], Float[np.ndarray, "*grid"]]
+) -> Float[np.ndarray, "*grid"]:
+    """The term pointwise, from partial(alpha) = D_alpha u: D_xx q = q'' u_x^2 + q' u_xx."""
+    products: dict[tuple, int] = {(): 1}  # factors D_beta u beside the derivative of q of order len(factors)
+    for axis, order in enumerate(term.alpha):
+        for _ in range(order):
+            products = _differentiate(products, axis)
+    u = partial(IDENTITY)
+    outer = [term.q]
+    for _ in range(term.order):
+        outer.append(derivative(outer[-1]))
+    total = np.zeros_like(u)
+    for factors, count in products.items():
+        if outer[len(factors)].monomials:
+            value = term.scale * count * outer[len(factors)](u)
+            for beta in factors:
+                value = value * partial(beta)
+            total = total + value
+    return total
+
+
+def _differentiate(products: dict[tuple, int], axis: int) -> dict[tuple, int]:
+    """Product rule for q^(k)(u) * D_beta1 u * ... * D_betak u along one axis."""
+    unit = tuple(int(other == axis) for other in range(3))
+    result: dict[tuple, int] = {}
+    for factors, count in products.items():
+        grown = [tuple(sorted((*factors, unit)))]
+        for i, beta in enumerate(factors):
+            raised = tuple(a + b for a, b in zip(beta, unit, strict=True))
+            grown.append(tuple(sorted((*factors[:i], raised, *factors[i + 1 :]))))
+        for key in grown:
+            result[key] = result.get(key, 0) + count
+    return result
