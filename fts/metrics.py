@@ -1,0 +1,74 @@
+"""Selection and field against truth: exact support, F1, E_xi in the physical basis, E_u (Supplement A.2).
+
+This and the plots are the only places where truth meets a selection.
+"""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from fts.data import Trajectory
+from fts.frozen import Field
+from fts.selection import Selection
+from fts.terms import Equation, Term
+
+# The paper's guard against a zero denominator.
+_EPSILON = 1e-12
+
+
+@dataclass(frozen=True)
+class Score:
+    """How far a selected equation is from the true one."""
+
+    exact: bool
+    f1: float
+    e_xi: float
+    missing: tuple[str, ...]  # true terms not selected
+    extra: tuple[str, ...]  # selected terms that are not true
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON form, for records."""
+        return asdict(self) | {"missing": list(self.missing), "extra": list(self.extra)}
+
+
+def score(found: Selection | Equation, truth: Equation) -> Score:
+    """Exact recovery, F1 = 2 |S & S*| / (|S| + |S*|), and E_xi = ||xi - xi*|| / (||xi*|| + 1e-12).
+
+    Both are written in the shared physical basis first, where D_x(u^2) = 2 u*u_x; absent terms are zero.
+    """
+    equation = found.equation if isinstance(found, Selection) else found
+    xi, xi_star = equation.physical(), truth.physical()
+    common = xi.keys() & xi_star.keys()
+    total = len(xi) + len(xi_star)
+    return Score(
+        exact=xi.keys() == xi_star.keys(),
+        f1=2 * len(common) / total if total else 1.0,
+        e_xi=_relative(xi, xi_star),
+        missing=_names(xi_star.keys() - xi.keys()),
+        extra=_names(xi.keys() - xi_star.keys()),
+    )
+
+
+def field_error(field: Field, trajectory: Trajectory) -> float:
+    """E_u = ||u_hat - u*|| / ||u*|| over the complete reference grid."""
+    size = float(np.linalg.norm(trajectory.u))
+    if size == 0:
+        raise ValueError("the reference field is zero everywhere: a relative error has no meaning there")
+    # Frames in blocks, so that a large grid never has more than a few copies in memory.
+    squared = 0.0
+    for block in np.array_split(np.arange(trajectory.t.size), max(1, trajectory.u.size >> 22)):
+        difference = field.on_grid(*trajectory.axes, trajectory.t[block]) - trajectory.u[..., block]
+        squared += float(np.vdot(difference, difference))
+    return float(np.sqrt(squared)) / size
+
+
+def _relative(xi: dict[Term, float], xi_star: dict[Term, float]) -> float:
+    terms = xi.keys() | xi_star.keys()
+    difference = [xi.get(term, 0.0) - xi_star.get(term, 0.0) for term in terms]
+    return float(np.linalg.norm(difference) / (np.linalg.norm(list(xi_star.values())) + _EPSILON))
+
+
+def _names(terms: Iterable[Term]) -> tuple[str, ...]:
+    return tuple(str(term) for term in sorted(terms))
