@@ -1,0 +1,43 @@
+"""What the book needs beyond Sphinx: an execution cache that knows the package, and a local MathJax."""
+
+import hashlib
+from importlib.metadata import distribution
+from pathlib import Path
+
+from sphinx.application import Sphinx
+from sphinx.config import Config
+from sphinx.util.fileutil import copy_asset
+
+# What tex-chtml.js may ask for later: its fonts and the TeX packages it loads on first use.
+_MATHJAX = ("tex-chtml.js", "output/chtml/fonts/woff-v2", "input/tex/extensions")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.connect("config-inited", _key_cache_by_package)
+    app.connect("build-finished", _copy_mathjax)
+    app.config.mathjax_path = "mathjax/tex-chtml.js"
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _key_cache_by_package(app: Sphinx, config: Config) -> None:
+    """Put a hash of everything a chapter computes with into the cache's path.
+
+    jupyter-cache keys on a notebook's own cells, so an edit to the package would leave stale outputs.
+    """
+    root = Path(app.srcdir)
+    files = [*root.glob("fts/**/*.py"), *root.glob("fts/**/*.js"), *root.glob("assets/*.js")]
+    files += [path for folder in ("fields", "records") for path in root.glob(f"book/{folder}/**/*")]
+    digest = hashlib.sha256()
+    for path in sorted(path for path in files if path.is_file()):
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest.update(f"{path.relative_to(root).as_posix()} {content}\n".encode())
+    config.nb_execution_cache_path = str(Path(app.outdir).parent / ".jupyter_cache" / digest.hexdigest()[:16])
+
+
+def _copy_mathjax(app: Sphinx, exception: Exception | None) -> None:
+    if exception is None and app.builder.format == "html":
+        package = distribution("sphinx-mathjax-offline")
+        source = Path(str(package.locate_file("sphinx-mathjax-offline/static/mathjax")))
+        for part in _MATHJAX:
+            target = Path(app.outdir) / "_static" / "mathjax" / part
+            copy_asset(str(source / part), str(target.parent if (source / part).is_file() else target))
