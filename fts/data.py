@@ -64,9 +64,9 @@ class SensorGrid:
 class Observations:
     """Sparse samples y_i = u(x_i, t_i) + noise; `problem` names the settings, None for a user's own data."""
 
-    x: Float[np.ndarray, "n d"]
-    t: Float[np.ndarray, " n"]
-    y: Float[np.ndarray, " n"]
+    x: Float[np.ndarray, "n_x d"]  # one row per sample; equal lengths are checked below, with a remedy
+    t: Float[np.ndarray, " n_t"]
+    y: Float[np.ndarray, " n_y"]
     domain: Domain
     problem: str | None = None
     protocol: str | None = None

@@ -20,16 +20,6 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "diffusion": ("1", "u", "u^2", "u_x", "u_xx", "D_xx(u^2)", "D_xx(u^3)"),
 }
 
-_LIBRARY_1D = ("1", "u", "u^2", "u^3", "u*u_x", "u_xx", "u_xxx", "u_xxxx")
-# The shared candidate libraries (A.1), by name. The symbolic benchmark searches beyond any library; its entry
-# serves selectors that need one.
-LIBRARIES: dict[str, tuple[str, ...]] = {
-    "kdv": _LIBRARY_1D,
-    "ks": _LIBRARY_1D,
-    "ad": ("1", "u", "u^2", "u_x", "u_y", "u_xx", "u_yy"),
-    "diffusion": ("1", "u", "u^2", "u_x", "u_xx", "D_xx(u^2)", "D_xx(u^3)"),
-}
-
 
 @dataclass(frozen=True)
 class AdapterParams:

@@ -11,7 +11,6 @@ import numpy as np
 
 from fts.domain import Domain
 from fts.params import LIBRARIES
-from fts.params import LIBRARIES
 from fts.terms import Equation, Library
 
 

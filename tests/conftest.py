@@ -31,3 +31,9 @@ def _floating_point_errors_raise() -> Iterator[None]:
 def root() -> Path:
     """The top of the repository."""
     return ROOT
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """The same draws in every run of a test."""
+    return np.random.default_rng(20270)
