@@ -7,12 +7,13 @@ nothing it could train.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
-from scipy.interpolate import make_interp_spline
+from scipy.interpolate import BSpline, make_interp_spline
 
 from fts import files, jets
 from fts.domain import Domain
@@ -135,15 +136,35 @@ class TabulatedField:
 
     def on_grid(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
         """The interpolant on the tensor grid of the axes (x, [y,] t)."""
-        values = self.u
-        periodic = (*self.domain.periodic, False)
-        lengths = self.domain.extents
-        for axis, (knots, where) in enumerate(zip(self.axes, axes, strict=True)):
+        knots, values = self._splines
+        periodic, lengths = (*self.domain.periodic, False), self.domain.extents
+        for axis, where in enumerate(axes):
+            start = self.axes[axis][0]
+            if periodic[axis]:
+                where = start + np.mod(where - start, lengths[axis])
+            degree = len(knots[axis]) - values.shape[axis] - 1
+            basis = BSpline.design_matrix(where, knots[axis], degree)
             moved = np.moveaxis(values, axis, 0)
-            spline, start = _axis_spline(knots, moved, lengths[axis] if periodic[axis] else None)
-            shifted = start + np.mod(where - start, lengths[axis]) if periodic[axis] else where
-            values = np.moveaxis(spline(shifted), 0, axis)
+            product = basis @ moved.reshape(len(moved), -1)
+            values = np.moveaxis(product.reshape(len(where), *moved.shape[1:]), 0, axis)
         return values
+
+    @cached_property
+    def _splines(self) -> tuple[list[np.ndarray], np.ndarray]:
+        """Knots per axis and the tensor of B-spline coefficients, solved for once."""
+        knots, values = [], self.u
+        for axis, (where, length, periodic) in enumerate(
+            zip(self.axes, self.domain.extents, (*self.domain.periodic, False), strict=True)
+        ):
+            moved = np.moveaxis(values, axis, 0)
+            if periodic:
+                where, moved = np.append(where, where[0] + length), np.concatenate([moved, moved[:1]])
+            degree = 5 if len(where) > 5 else 3
+            boundary = "periodic" if periodic else None
+            spline = make_interp_spline(where, moved, k=degree, bc_type=boundary)
+            knots.append(spline.t)
+            values = np.moveaxis(spline.c, 0, axis)
+        return knots, values
 
 
 @dataclass(frozen=True)
@@ -157,13 +178,3 @@ class CallableField:
         """The function's values on the tensor grid of the axes (x, [y,] t)."""
         values = self.function(*np.meshgrid(*axes, indexing="ij", sparse=True))
         return np.broadcast_to(values, tuple(axis.size for axis in axes))
-
-
-def _axis_spline(knots: np.ndarray, values: np.ndarray, period: float | None) -> tuple[Any, float]:
-    degree = min(5, (len(knots) - 1) // 2 * 2 - 1) if len(knots) < 7 else 5
-    if period is None:
-        return make_interp_spline(knots, values, k=degree), float(knots[0])
-    closed = np.append(knots, knots[0] + period)
-    return make_interp_spline(
-        closed, np.concatenate([values, values[:1]]), k=degree, bc_type="periodic"
-    ), float(knots[0])
