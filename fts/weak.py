@@ -1,0 +1,252 @@
+"""FrozenField -> WeakSystem: patches, kernels and quadrature (Section 3, "Weak systems"; Supplement B.1).
+
+The kernel rho_p(s) = (1 - s^2)^p and its first p - 1 derivatives vanish at s = +-1, so integrating by parts
+leaves no boundary term:
+
+    b_l = -<u, d_t psi_l>,     A_lj = scale_j (-1)^|alpha_j| <q_j(u), D^alpha_j psi_l>.
+
+Patches lie on a regular grid and share their half-widths, so the nodes of all patches form one tensor grid,
+the kernel weights along an axis are the same for every patch, and a column is one small contraction per axis.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from math import comb, perm, prod
+
+import numpy as np
+from jaxtyping import Float
+
+from fts.domain import Domain
+from fts.expressions import Expression, state
+from fts.frozen import Field
+from fts.params import WeakParams
+from fts.terms import Library
+
+# One block of patches at a time: at most so many nodes (16 MB per array of values), on at most so many
+# spatial nodes (a factorized field also holds R + 1 features at each), unless a single patch has more.
+BLOCK_NODES = 1 << 21
+BLOCK_SPATIAL_NODES = 1 << 17
+# Values integrated at once within a block, so that u, q(u) and temporaries stay in the second-level cache.
+CACHE_NODES = 1 << 15
+
+
+@dataclass(frozen=True)
+class WeakSystem:
+    """A xi ~ b, one row per patch; integrals carry their physical quadrature weights."""
+
+    A: Float[np.ndarray, "m J"]
+    b: Float[np.ndarray, " m"]
+    library: Library
+    centers: Float[np.ndarray, "m d1"]  # patch centers (x, [y, [z,]] t)
+    phase: Float[np.ndarray, " d1"]
+
+    def __post_init__(self) -> None:
+        if self.A.shape != (len(self.b), len(self.library)) or self.centers.shape[0] != len(self.b):
+            raise ValueError(
+                f"A {self.A.shape}, b {self.b.shape} and centers {self.centers.shape} must agree on "
+                f"the patches and with the {len(self.library)} terms of the library"
+            )
+
+    def __len__(self) -> int:
+        return len(self.b)
+
+
+def assemble(
+    field: Field, library: Library, params: WeakParams, phase: Float[np.ndarray, " d1"]
+) -> WeakSystem:
+    """The weak system of `library` on the patch grid shifted by `phase` spacings per axis."""
+    check_geometry(field.domain, library, params)
+    centers = patch_centers(field.domain, params, phase)
+    plans = _plans(library, params)
+    m = tuple(len(axis) for axis in centers)
+    columns = np.empty((*m, 1 + len(library)))
+    for block in _blocks(m, params.nodes):
+        nodes = [
+            midpoints(axis[part], h, n)
+            for axis, part, h, n in zip(centers, block, params.half_widths, params.nodes, strict=True)
+        ]
+        columns[block] = _integrate(field.on_grid(*nodes), plans, params)
+    columns = columns.reshape(-1, 1 + len(library))
+    if not np.isfinite(columns).all():
+        bad = [("u_t", *library.names)[j] for j in np.flatnonzero(~np.isfinite(columns).all(axis=0))]
+        raise ValueError(
+            f"columns {bad} are not finite: the field has values that are not finite on the patches"
+        )
+    grid = np.stack(np.meshgrid(*centers, indexing="ij"), axis=-1).reshape(-1, len(m))
+    return WeakSystem(np.ascontiguousarray(columns[:, 1:]), columns[:, 0].copy(), library, grid, phase)
+
+
+def phases(rng: np.random.Generator, n: int, d: int) -> Float[np.ndarray, "n d1"]:
+    """n independent phases, uniform in [0, 1) for each of d spatial axes and time."""
+    return rng.random((n, d + 1))
+
+
+def patch_centers(
+    domain: Domain, params: WeakParams, phase: Float[np.ndarray, " d1"]
+) -> list[Float[np.ndarray, " n"]]:
+    """Centers per axis: low + h + (i + phase) * spacing, spacing = (extent - 2 h) / n, all inside."""
+    if len(phase) != domain.dimension + 1 or not ((phase >= 0) & (phase < 1)).all():
+        raise ValueError(f"phase {phase}: give {domain.dimension + 1} fractions in [0, 1), one per axis")
+    centers = []
+    for low, extent, h, n, shift in zip(
+        (*domain.low, domain.t0), domain.extents, params.half_widths, params.patches, phase, strict=True
+    ):
+        centers.append(low + h + (np.arange(n) + shift) * (extent - 2 * h) / n)
+    return centers
+
+
+def midpoints(
+    centers: Float[np.ndarray, " n"], half_width: float, nodes: int
+) -> Float[np.ndarray, " n_nodes"]:
+    """All quadrature nodes of the patches along one axis, patch after patch."""
+    return (centers[:, None] + half_width * midpoint_rule(nodes)).ravel()
+
+
+def midpoint_rule(nodes: int) -> Float[np.ndarray, " nodes"]:
+    """Midpoints of `nodes` equal cells of [-1, 1]."""
+    return (2 * np.arange(nodes) + 1) / nodes - 1
+
+
+def kernel(s: Float[np.ndarray, "..."], p: int, order: int = 0) -> Float[np.ndarray, "..."]:
+    """The derivative of the given order of rho_p(s) = (1 - s^2)^p, zero outside (-1, 1)."""
+    # Leibniz on (1 - s)^p (1 + s)^p: every summand keeps factors that vanish at the ends, where the expanded
+    # polynomial would cancel.
+    total = np.zeros_like(s)
+    for k in range(order + 1):
+        factor = comb(order, k) * (-1) ** k * perm(p, k) * perm(p, order - k)
+        if factor:
+            total = total + factor * (1 - s) ** (p - k) * (1 + s) ** (p - order + k)
+    return np.where(np.abs(s) < 1, total, 0.0)
+
+
+def weights(half_width: float, nodes: int, p: int, order: int) -> Float[np.ndarray, " nodes"]:
+    """Midpoint weights of a derivative of the test function on an axis: sum_i w_i f_i ~ int f psi^(order)."""
+    return kernel(midpoint_rule(nodes), p, order) * (2.0 / nodes) * half_width ** (1 - order)
+
+
+def check_geometry(domain: Domain, library: Library, params: WeakParams) -> None:
+    """Refuse terms on missing axes, a kernel that is not smooth enough, and patches that do not fit."""
+    library.check_dimension(domain.dimension)
+    lengths = {len(params.half_widths), len(params.patches), len(params.nodes)}
+    if lengths != {domain.dimension + 1}:
+        raise ValueError(
+            f"{params}: give half_widths, patches and nodes for {domain.dimension} spatial axes and time"
+        )
+    if params.power <= max(library.order, 1):
+        raise ValueError(
+            f"kernel power p = {params.power} must exceed the highest derivative order, "
+            f"{max(library.order, 1)}: boundary terms would survive integration by parts"
+        )
+    for extent, h, n, nodes in zip(
+        domain.extents, params.half_widths, params.patches, params.nodes, strict=True
+    ):
+        if not 0 < 2 * h < extent or n < 1 or nodes < 2:
+            raise ValueError(
+                f"half-width {h}, {n} patches, {nodes} nodes on an axis of length {extent:.6g}: use "
+                "0 < 2 h < length, at least one patch and two nodes"
+            )
+
+
+@dataclass(frozen=True)
+class _Column:
+    """Column `place` of [b, A]: factor * <q(u), product of kernel derivatives of `orders`>."""
+
+    place: int
+    factor: float
+    orders: tuple[int, ...]  # spatial axes, then time
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """All columns of one q, and the 1D weights that contract q(u) to them, last axis first.
+
+    stages[k] maps the orders already contracted (a tail of `orders`) to the orders of the next axis and their
+    weights [orders, nodes]: columns that agree on a tail share the work on it.
+    """
+
+    q: Expression
+    columns: list[_Column]
+    stages: list[dict[tuple[int, ...], tuple[list[int], np.ndarray]]]
+
+
+def _plans(library: Library, params: WeakParams) -> list[_Plan]:
+    """One plan per distinct q; b is a column of q = u, with the time derivative on the kernel."""
+    d = len(params.nodes) - 1
+    columns: dict[Expression, list[_Column]] = {state(): [_Column(0, -1.0, (0,) * d + (1,))]}
+    for j, term in enumerate(library):
+        sign = -1.0 if term.order % 2 else 1.0
+        column = _Column(j + 1, sign * term.scale, (*term.alpha[:d], 0))
+        columns.setdefault(term.q, []).append(column)
+    return [_Plan(q, group, _stages(group, params)) for q, group in columns.items()]
+
+
+def _stages(
+    columns: list[_Column], params: WeakParams
+) -> list[dict[tuple[int, ...], tuple[list[int], np.ndarray]]]:
+    stages = []
+    for axis in reversed(range(len(params.nodes))):
+        stage = {}
+        for tail in sorted({column.orders[axis + 1 :] for column in columns}):
+            orders = sorted({column.orders[axis] for column in columns if column.orders[axis + 1 :] == tail})
+            h, n, p = params.half_widths[axis], params.nodes[axis], params.power
+            stage[tail] = orders, np.stack([weights(h, n, p, order) for order in orders])
+        stages.append(stage)
+    return stages
+
+
+def _blocks(patches: tuple[int, ...], nodes: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
+    """Slices of the patch grid within the bounds above.
+
+    Space is split before time: a block evaluates the spatial features of its own nodes, and splitting time
+    would evaluate them again for every piece.
+    """
+    sizes = list(patches)
+    for axis in range(len(sizes)):
+        while sizes[axis] > 1 and (
+            prod(m * n for m, n in zip(sizes, nodes, strict=True)) > BLOCK_NODES
+            or prod(m * n for m, n in zip(sizes[:-1], nodes[:-1], strict=True)) > BLOCK_SPATIAL_NODES
+        ):
+            sizes[axis] = (sizes[axis] + 1) // 2
+    starts = [range(0, m, size) for m, size in zip(patches, sizes, strict=True)]
+    for corner in product(*starts):
+        yield tuple(slice(i, i + size) for i, size in zip(corner, sizes, strict=True))
+
+
+def _integrate(u: np.ndarray, plans: list[_Plan], params: WeakParams) -> np.ndarray:
+    """All columns [*patches, 1 + J] on a block of patches, from the field on the block's nodes."""
+    patches = tuple(size // n for size, n in zip(u.shape, params.nodes, strict=True))
+    result = np.empty((*patches, sum(len(plan.columns) for plan in plans)))
+    varying = [plan for plan in plans if plan.q.constant is None]
+    n, u_itself = params.nodes[0], state()
+    step = max(1, CACHE_NODES // (n * u[0].size))
+    for first in range(0, patches[0], step):
+        values = np.ascontiguousarray(u[first * n : (first + step) * n])
+        for plan in varying:
+            _contract(values if plan.q == u_itself else plan.q(values), plan, result[first : first + step])
+    for plan in plans:
+        if plan.q.constant is not None:  # the same integral of the test function on every patch
+            one_patch = result[(slice(0, 1),) * u.ndim]
+            _contract(np.ones(params.nodes), plan, one_patch)
+            places = [column.place for column in plan.columns]
+            result[..., places] = one_patch[..., places]
+    return result
+
+
+def _contract(values: np.ndarray, plan: _Plan, result: np.ndarray) -> None:
+    """Write the columns <q(u), D^orders psi> of one q into `result`: one contraction per axis."""
+    parts: dict[tuple[int, ...], np.ndarray] = {(): values}
+    behind = 1  # patches of the axes contracted so far
+    for axis, stage in zip(reversed(range(values.ndim)), plan.stages, strict=True):
+        grown = {}
+        for tail, (orders, rows) in stage.items():
+            n = rows.shape[1]
+            if behind == 1:
+                contracted = parts[tail].reshape(-1, n) @ rows.T
+            else:
+                contracted = rows @ parts[tail].reshape(-1, n, behind)
+            grown |= {(order, *tail): contracted[:, k] for k, order in enumerate(orders)}
+        parts = grown
+        behind *= result.shape[axis]
+    for column in plan.columns:
+        result[..., column.place] = column.factor * parts[column.orders].reshape(result.shape[:-1])
