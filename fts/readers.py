@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Float
 from scipy.io import loadmat
 
 from fts.data import Observations, Trajectory
@@ -52,12 +53,10 @@ def read_trajectory(path: str | Path, name: str) -> Trajectory:
     )
 
 
-def read_samples(
-    path: str | Path, domain: Domain | None = None, periodic: tuple[bool, ...] | None = None
-) -> Observations:
+def read_samples(path: str | Path, domain: Domain | None = None) -> Observations:
     """A user's samples: an observation record, or a table with columns x, [y, [z,]] t, u in `.csv` or `.npz`.
 
-    Without a `domain` the samples' bounding box is taken; `periodic` says which spatial axes close.
+    Without a `domain` the samples' bounding box is taken and no axis is periodic: a period is not in samples.
     """
     path = Path(path)
     if not path.is_file():
@@ -80,7 +79,7 @@ def read_samples(
     x = np.column_stack([columns[axis] for axis in spatial])
     t, y = columns["t"], columns["u"]
     if domain is None:
-        domain = _bounding_box(x, t, periodic or (False,) * len(spatial))
+        domain = bounding_box(x, t)
     return Observations(x, t, y, domain, source=path.name)
 
 
@@ -163,11 +162,12 @@ def _npz_columns(path: Path) -> dict[str, np.ndarray]:
     return wanted
 
 
-def _bounding_box(x: np.ndarray, t: np.ndarray, periodic: tuple[bool, ...]) -> Domain:
+def bounding_box(x: Float[np.ndarray, "n d"], t: Float[np.ndarray, " n"]) -> Domain:
+    """The smallest domain that holds the samples, no axis periodic."""
     return Domain(
         tuple(float(v) for v in x.min(axis=0)),
         tuple(float(v) for v in x.max(axis=0)),
         float(t.min()),
         float(t.max()),
-        periodic,
+        (False,) * x.shape[1],
     )
