@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import matplotlib as mpl
 import numpy as np
+from cycler import cycler
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -61,18 +62,19 @@ def use_style() -> None:
             "axes.edgecolor": INK,
             "axes.facecolor": "none",
             "axes.labelcolor": INK,
+            "axes.labelsize": 13,
             "axes.linewidth": 0.8,
-            "axes.prop_cycle": mpl.cycler(color=PALETTE),
+            "axes.prop_cycle": cycler(color=PALETTE),
             "axes.spines.right": False,
             "axes.spines.top": False,
             "axes.titlecolor": INK,
             "axes.titlelocation": "left",
-            "axes.titlesize": 10.5,
+            "axes.titlesize": 11,
             "figure.constrained_layout.use": True,
             "figure.dpi": 180,
             "figure.facecolor": "none",
             "figure.figsize": (WIDTH, 0.5 * WIDTH),
-            "font.size": 10,
+            "font.size": 11,
             "grid.color": INK,
             "grid.linewidth": 0.5,
             "image.cmap": FIELD_MAP,

@@ -1,8 +1,9 @@
-"""What the book needs beyond Sphinx: an execution cache that knows the package, and a local MathJax."""
+"""What the book needs beyond Sphinx: a cache that knows the package, MathJax at home, a clean console."""
 
 import hashlib
 from importlib.metadata import distribution
 from pathlib import Path
+from typing import Any
 
 from sphinx.application import Sphinx
 from sphinx.config import Config
@@ -14,6 +15,7 @@ _MATHJAX = ("tex-chtml.js", "output/chtml/fonts/woff-v2", "input/tex/extensions"
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("config-inited", _key_cache_by_package)
+    app.connect("html-page-context", _drop_thebe, priority=900)
     app.connect("build-finished", _copy_mathjax)
     app.config.mathjax_path = "mathjax/tex-chtml.js"
     return {"parallel_read_safe": True, "parallel_write_safe": True}
@@ -25,7 +27,11 @@ def _key_cache_by_package(app: Sphinx, config: Config) -> None:
     jupyter-cache keys on a notebook's own cells, so an edit to the package would leave stale outputs.
     """
     root = Path(app.srcdir)
-    files = [*root.glob("fts/**/*.py"), *root.glob("fts/**/*.js"), *root.glob("assets/*.js")]
+    files = [
+        *root.glob("fts/**/*.py"),
+        *root.glob("fts/**/*.js"),
+        *root.glob("assets/*.js"),
+    ]
     files += [path for folder in ("fields", "records") for path in root.glob(f"book/{folder}/**/*")]
     digest = hashlib.sha256()
     for path in sorted(path for path in files if path.is_file()):
@@ -34,10 +40,19 @@ def _key_cache_by_package(app: Sphinx, config: Config) -> None:
     config.nb_execution_cache_path = str(Path(app.outdir).parent / ".jupyter_cache" / digest.hexdigest()[:16])
 
 
+def _drop_thebe(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
+    """Leave out the scripts of sphinx-thebe: unused here, added twice, and an error in the console."""
+    scripts = context.get("script_files", [])
+    scripts[:] = [script for script in scripts if "thebe" not in f"{script}{script.attributes.get('body')}"]
+
+
 def _copy_mathjax(app: Sphinx, exception: Exception | None) -> None:
     if exception is None and app.builder.format == "html":
         package = distribution("sphinx-mathjax-offline")
         source = Path(str(package.locate_file("sphinx-mathjax-offline/static/mathjax")))
         for part in _MATHJAX:
             target = Path(app.outdir) / "_static" / "mathjax" / part
-            copy_asset(str(source / part), str(target.parent if (source / part).is_file() else target))
+            copy_asset(
+                str(source / part),
+                str(target.parent if (source / part).is_file() else target),
+            )

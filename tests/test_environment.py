@@ -1,0 +1,103 @@
+"""pyproject.toml, requirements.lock, environment.yml and the installed environment say the same."""
+
+import re
+import subprocess
+import sys
+import time
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+ROOT = Path(__file__).resolve().parent.parent
+NINE = {"jupyter-book", "jupyterlab", "torch", "numpy", "scipy", "matplotlib", "ipywidgets", "sympy", "pysr"}
+# What an index may add without changing a result: pip itself, this package, and torch's GPU libraries.
+UNPINNED = re.compile(r"pip|fts|wheel|setuptools|triton|nvidia-.*|cuda-.*|pytorch-triton.*")
+
+
+def _lock() -> dict[str, str]:
+    lines = (ROOT / "requirements.lock").read_text().split()
+    pins = [line.split("==") for line in lines]
+    assert all(len(pin) == 2 for pin in pins), "every line of the lock reads name==version"
+    return {canonicalize_name(name): version for name, version in pins}
+
+
+def _declared() -> list[Requirement]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = [line for lines in project["optional-dependencies"].values() for line in lines]
+    found = [Requirement(line) for line in [*project["dependencies"], *extras]]
+    return [requirement for requirement in found if requirement.name != "fts"]
+
+
+def test_lock_names_no_host_and_no_local_build() -> None:
+    text = (ROOT / "requirements.lock").read_text()
+    assert not re.search(r"://|@|\+|--|/", text)
+
+
+def test_lock_satisfies_every_declared_range() -> None:
+    lock = _lock()
+    wrong = [
+        f"{requirement}: locked {lock.get(canonicalize_name(requirement.name))}"
+        for requirement in _declared()
+        if canonicalize_name(requirement.name) not in lock
+        or not requirement.specifier.contains(lock[canonicalize_name(requirement.name)])
+    ]
+    assert wrong == []
+
+
+def test_conda_environment_pins_the_same_nine() -> None:
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+    (pip,) = (entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict))
+    pins = dict(line.split("==") for line in pip if "==" in line)
+    lock = _lock()
+    assert set(pins) == NINE
+    assert pins == {name: lock[name] for name in NINE}
+    assert "-r requirements.lock" in pip
+
+
+def test_installed_is_what_the_lock_says() -> None:
+    installed = {
+        canonicalize_name(d.metadata["Name"]): Version(d.version).public for d in metadata.distributions()
+    }
+    lock = {name: Version(version).public for name, version in _lock().items()}
+    wrong = {
+        name: (installed.get(name), version)
+        for name, version in lock.items()
+        if installed.get(name) != version
+    }
+    assert wrong == {}, "installed against locked: run make book, which installs the lock"
+    extra = {name for name in installed if name not in lock and not UNPINNED.fullmatch(name)}
+    assert extra == set(), "installed but not locked: run make lock"
+
+
+def test_torch_is_pinned_to_the_reproducible_version() -> None:
+    assert _lock()["torch"] == "2.13.0"
+    assert Version(_lock()["jupyter-book"]) < Version("2")
+
+
+def test_importing_the_package_is_light() -> None:
+    """Without torch, and within half a second of NumPy and SciPy alone; the least of three runs of each."""
+
+    def seconds(statement: str) -> float:
+        def once() -> float:
+            start = time.perf_counter()
+            subprocess.run([sys.executable, "-c", statement], check=True, cwd=ROOT)
+            return time.perf_counter() - start
+
+        return min(once() for _ in range(3))
+
+    check = "import sys, fts; assert not {'torch', 'matplotlib', 'sympy'} & set(sys.modules)"
+    assert seconds(f"import numpy, scipy; {check}") - seconds("import numpy, scipy") < 0.5
+
+
+@pytest.mark.parametrize("name", ["help", "book", "test", "lab", "bench", "verify"])
+def test_make_knows_the_target(name: str) -> None:
+    result = subprocess.run(["make", "-n", name], cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert f"make {name} " in listed

@@ -1,0 +1,58 @@
+"""The public forge's workflows name only what exists: make targets, modules and their subcommands."""
+
+import importlib.util
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+def _commands(path: Path) -> list[str]:
+    workflow = yaml.safe_load(path.read_text())
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+    return [line for step in steps if "run" in step for line in step["run"].splitlines()]
+
+
+def test_both_workflows_are_there() -> None:
+    assert {path.stem for path in WORKFLOWS} == {"gpu", "test"}
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_every_command_exists(path: Path) -> None:
+    workflow = yaml.safe_load(path.read_text())
+    assert True in workflow, "YAML reads the key `on` as true; without it the workflow never starts"
+    for command in _commands(path):
+        if match := re.match(r"make (\S+)", command):
+            result = subprocess.run(["make", "-n", match[1]], cwd=ROOT, capture_output=True, text=True)
+            assert result.returncode == 0, f"{command}: {result.stderr}"
+        elif match := re.match(r"\.venv/bin/python -m (\S+) (\S+)", command):
+            assert importlib.util.find_spec(match[1]), f"{command}: no module {match[1]}"
+            run = [str(ROOT / ".venv/bin/python"), "-m", match[1], match[2], "--help"]
+            result = subprocess.run(run, cwd=ROOT, capture_output=True, text=True)
+            assert result.returncode == 0, f"{command}: {result.stderr}"
+        else:
+            raise AssertionError(f"{command}: workflows call make or a module of fts, nothing else")
+
+
+def test_ordinary_runners_run_the_tests() -> None:
+    (path,) = (path for path in WORKFLOWS if path.stem == "test")
+    assert any(command.startswith("make test") for command in _commands(path))
+
+
+def test_the_gpu_runner_retrains_verifies_and_builds() -> None:
+    (path,) = (path for path in WORKFLOWS if path.stem == "gpu")
+    commands = _commands(path)
+    steps = ["fields --retrain", "make verify", "make book"]
+    places = [next(i for i, command in enumerate(commands) if step in command) for step in steps]
+    assert places == sorted(places)
+
+
+def test_continuous_integration_runs_make_test() -> None:
+    script = ROOT / ".ci" / "run"
+    assert script.stat().st_mode & 0o111, ".ci/run is not executable"
+    assert script.read_text().rstrip().endswith("make test")
