@@ -102,7 +102,7 @@ class NetworkFeatures:
                 continue
             # D^beta sin(k x) / beta! = k^beta / beta! sin(k x + |beta| pi/2), and the same for the cosine.
             phase = points @ rows.T + sum(beta) * np.pi / 2
-            factor = np.prod(rows ** np.array(beta), axis=1) / jets.derivative({beta: np.array(1.0)}, beta)
+            factor = np.prod(rows ** np.array(beta), axis=1) / jets.factorials(beta)
             encoded[beta] = np.concatenate([np.sin(phase) * factor, np.cos(phase) * factor], axis=1)
         return encoded
 

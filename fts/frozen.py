@@ -120,8 +120,7 @@ class FrozenField:
             return product(alpha, order)
         index = (*alpha, order)
         inner = {
-            beta: product(beta[:-1], beta[-1]) / jets.derivative({beta: np.array(1.0)}, beta)
-            for beta in jets.indices_below(index)
+            beta: product(beta[:-1], beta[-1]) / jets.factorials(beta) for beta in jets.indices_below(index)
         }
         return jets.derivative(jets.softplus(inner), index)
 

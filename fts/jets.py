@@ -22,7 +22,12 @@ def indices_below(alpha: Index) -> list[Index]:
 
 def derivative(jet: Jet, alpha: Index) -> np.ndarray:
     """D^alpha f = alpha! times its Taylor coefficient."""
-    return prod(factorial(a) for a in alpha) * jet[alpha]
+    return factorials(alpha) * jet[alpha]
+
+
+def factorials(alpha: Index) -> int:
+    """alpha!, the product of the factorials of its entries."""
+    return prod(factorial(a) for a in alpha)
 
 
 def multiply(f: Jet, g: Jet) -> Jet:
