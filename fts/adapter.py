@@ -39,7 +39,7 @@ def fit(
 
     `params` are the paper's for the problem and `seed` is the observations' own unless they are given.
     """
-    params = params or adapter_params(observations.problem, observations.domain)
+    params = params or adapter_params(observations.problem, observations.domain.extents[:-1])
     refuse_misfit(observations, params)
     began = time.perf_counter()
     with threads(cores):

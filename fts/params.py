@@ -98,6 +98,16 @@ class Settings:
     svws: SVWSParams
 
 
+def adapter_params(problem: str | None, extents: tuple[float, ...]) -> AdapterParams:
+    """The paper's adapter for a benchmark; for other data that of its KS runs, scaled to the domain's extents.
+
+    On KS the Gaussian rows span 16 periods of the domain at one deviation; the same is asked of x-tilde.
+    """
+    if problem in PAPER:
+        return PAPER[problem].adapter
+    return replace(PAPER["ks"].adapter, coordinate_scale=32 * math.pi / max(extents))
+
+
 def _adapter(
     rank: int, width: int, knots: int, epochs: int, scale: float, ramp: tuple[int, int]
 ) -> AdapterParams:
