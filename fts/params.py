@@ -57,6 +57,19 @@ class AdapterParams:
 
 
 @dataclass(frozen=True)
+class ProjectedParams:
+    """The adapter's network with C solved at every update; one setting for all data."""
+
+    rank: int
+    knots: int
+    updates: int
+    learning_rate: float
+    weight_decay: float
+    ridge: float  # rho, per unit variance of the data
+    smoothness: float  # mu, with time in units of the record
+
+
+@dataclass(frozen=True)
 class WeakParams:
     """Geometry of one weak system; tuples run over the spatial axes, then time (Supplement B.1)."""
 
@@ -98,8 +111,13 @@ class Settings:
     svws: SVWSParams
 
 
+PROJECTED = ProjectedParams(
+    rank=24, knots=64, updates=800, learning_rate=3e-3, weight_decay=1e-4, ridge=1e-7, smoothness=1e-10
+)
+
+
 def adapter_params(problem: str | None, extents: tuple[float, ...]) -> AdapterParams:
-    """The paper's adapter for a benchmark; for other data that of its KS runs, scaled to the domain's extents.
+    """The paper's adapter for a benchmark; for other data that of KS, scaled to the domain's extents.
 
     On KS the Gaussian rows span 16 periods of the domain at one deviation; the same is asked of x-tilde.
     """

@@ -1,0 +1,252 @@
+"""One run of a study: Task -> frozen field -> Selection -> Score -> RunRecord.
+
+A task says everything that makes the run, so its record's key is known before it starts. Fields are looked
+for among those that ship with the book, then in the user's cache, and fitted only when neither has them.
+"""
+
+import hashlib
+import os
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import platformdirs
+
+from fts import files, metrics, svws
+from fts.data import Observations, observe, simulate
+from fts.frozen import FrozenField
+from fts.params import AdapterParams, SVWSParams, WeakParams
+from fts.problems import problem
+from fts.records import RunRecord
+from fts.selection import Selection
+from fts.shipped import field_path
+from fts.terms import Equation
+
+# How a recipe's coefficients are reported: the paper's ridge refit, or the one held-out rows prefer.
+PAPER_REFIT, BEST_REFIT = "ridge", "preferred"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run asked for."""
+
+    study: str
+    problem: str
+    protocol: str
+    seed: int
+    noise: float
+    method: str  # the row of the table
+    recipe: str  # "paper", "projected", "kernel", "coordinate"
+    adapter: AdapterParams | None  # None: the recipe's own settings
+    weak: WeakParams
+    svws: SVWSParams
+    refit: str
+    selectors: bool = False  # also score every selector variant on the same systems
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What the run depends on beside problem, protocol, seed and noise."""
+        return {
+            "recipe": self.recipe,
+            "adapter": None if self.adapter is None else asdict(self.adapter),
+            "weak": _jsonable(asdict(self.weak)),
+            "svws": _jsonable(asdict(self.svws)),
+            "refit": self.refit,
+            "selectors": self.selectors,
+        }
+
+    @property
+    def key(self) -> str:
+        """The key of the record this task will make."""
+        return _record(self).key
+
+
+def run(task: Task) -> RunRecord:
+    """The finished run, or its record with the error: a study never stops at one run."""
+    began = time.perf_counter()
+    try:
+        return _perform(task, began)
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        text = f"{type(error).__name__}: {error} ({Path(where.filename).name}, line {where.lineno})"
+        return failure(task, text, _seconds(began))
+
+
+def failure(task: Task, error: str, seconds: float = 0.0) -> RunRecord:
+    """The record of a run that did not finish."""
+    return _record(task, error=error, seconds=seconds)
+
+
+def observations_of(task: Task) -> Observations:
+    """The samples the task's field is fitted to."""
+    return observe(simulate(task.problem), task.protocol, seed=task.seed, noise=task.noise)
+
+
+def obtain(task: Task, observations: Observations) -> tuple[FrozenField, str]:
+    """The task's frozen field and its key: shipped, cached, or fitted now and cached."""
+    key = field_key(task, observations)
+    shipped = field_path(task.problem, task.protocol, task.seed, task.noise, task.recipe)
+    if shipped.is_file():
+        field = load_any(shipped)
+        if _made_for(task, field):
+            return field, key
+    cached = Path(platformdirs.user_cache_dir("fts")) / "fields" / f"{key}.fts"
+    if cached.is_file():
+        try:
+            return load_any(cached), key
+        except files.FileError:
+            cached.unlink(missing_ok=True)
+    field = fit(task, observations)
+    field.save(cached)
+    return field, key
+
+
+def field_key(task: Task, observations: Observations) -> str:
+    """Names a field by the samples, the recipe and its parameters."""
+    digest = hashlib.sha256()
+    for array in (observations.x, observations.t, observations.y):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    adapter = None if task.adapter is None else asdict(task.adapter)
+    return files.content_key([digest.hexdigest(), task.recipe, adapter, task.seed])
+
+
+def fit(task: Task, observations: Observations) -> FrozenField:
+    """The task's field, fitted by its recipe on one thread."""
+    if task.recipe == "kernel":
+        from fts import kernel
+
+        return kernel.fit(observations, progress=False)
+    if task.recipe == "projected":
+        from fts import projected
+
+        return projected.fit(observations, progress=False)
+    if task.adapter is None:
+        raise ValueError(f"recipe {task.recipe!r} of {task.problem} needs adapter parameters in its task")
+    if task.recipe == "coordinate":
+        from fts import coordinate
+
+        return coordinate.fit(observations, task.adapter, progress=False)
+    from fts import adapter
+
+    return adapter.fit(observations, task.adapter, progress=False)
+
+
+def score_selectors(systems: tuple, params: SVWSParams, truth: Equation) -> dict[str, dict[str, Any]]:
+    """Scores of every selector variant on the same systems, by the row's name in the paper's table."""
+    generation, fit_system, validation = svws.roles(systems, params)
+    pool = svws.generate(generation, params)
+    chosen = {"svws": svws.choose(pool, fit_system, validation, params)}
+    for multiplier in params.multipliers:
+        one = svws.single(generation[0], multiplier, params)
+        chosen[one.method] = one
+    variants: tuple[Callable[..., Selection], ...] = (svws.without_filter, svws.minimum_risk)
+    for variant in variants:
+        one = variant(pool, fit_system, validation, params)
+        chosen[one.method] = one
+    vote = svws.majority(pool, fit_system, params)
+    chosen[vote.method] = vote
+    return {
+        name: metrics.score(one, truth).as_dict() | {"terms": one.coefficients}
+        for name, one in chosen.items()
+    }
+
+
+def _perform(task: Task, began: float) -> RunRecord:
+    trajectory = simulate(task.problem)
+    observations = observe(trajectory, task.protocol, seed=task.seed, noise=task.noise)
+    field, key = obtain(task, observations)
+    truth = problem(task.problem)
+    started = time.perf_counter()
+    systems = svws.build(field, truth.library, task.weak, task.svws)
+    found = svws.select_from(systems, task.svws)
+    selecting = time.perf_counter() - started
+    reported = found if task.refit == BEST_REFIT else found.with_refit(task.refit)
+    score = metrics.score(reported, truth.equation).as_dict()
+    extra = describe(found, truth.equation) | {
+        "select_seconds": round(selecting, 4),
+        "fit_seconds": field.made.get("seconds"),
+    }
+    if task.selectors:
+        extra["selectors"] = score_selectors(systems, task.svws, truth.equation)
+    return _record(
+        task,
+        terms=reported.coefficients,
+        score=score | {"e_u": metrics.field_error(field, trajectory)},
+        seconds=_seconds(began),
+        device=str(field.made.get("device", "cpu")),
+        field_key=key,
+        extra=extra,
+    )
+
+
+def describe(found: Selection, truth: Equation) -> dict[str, Any]:
+    """What a record keeps of a selection beside its score: recurrence, risks, spread and every refit."""
+    trace = found.trace
+    refits = {
+        name: {
+            "e_xi": metrics.score(found.with_refit(name), truth).e_xi,
+            "risk": refit.risk,
+            "terms": found.with_refit(name).coefficients,
+        }
+        for name, refit in found.refits.items()
+    }
+    return {
+        "recurrence": found.recurrence,
+        "preferred": found.preferred,
+        "refits": refits,
+        "intervals": {name: list(ends) for name, ends in found.intervals.items()},
+        "reason": trace.reason if trace else "",
+        "fallback": bool(trace and trace.fallback),
+        "candidates": trace.table() if trace else [],
+    }
+
+
+def load_any(path: Path) -> FrozenField:
+    """The frozen field at `path`, of whichever kind it is."""
+    return FrozenField.load(path)
+
+
+def _made_for(task: Task, field: FrozenField) -> bool:
+    made = field.made
+    same = (made.get("problem"), made.get("protocol"), made.get("seed")) == (
+        task.problem,
+        task.protocol,
+        task.seed,
+    )
+    if task.adapter is None:
+        return same
+    return same and made.get("parameters") == _jsonable(asdict(task.adapter))
+
+
+def _record(task: Task, **came_out: Any) -> RunRecord:
+    return RunRecord(
+        study=task.study,
+        problem=task.problem,
+        protocol=task.protocol,
+        method=task.method,
+        seed=task.seed,
+        noise=task.noise,
+        parameters=task.parameters,
+        source="generated",
+        **came_out,
+    )
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _jsonable(entry) for key, entry in value.items()}
+    return [_jsonable(entry) for entry in value] if isinstance(value, (tuple, list)) else value
+
+
+def _seconds(began: float) -> float:
+    return round(time.perf_counter() - began, 3)
+
+
+def one_thread() -> None:
+    """Keep linear algebra on one thread: parallelism is over runs."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = "1"

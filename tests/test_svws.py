@@ -1,0 +1,230 @@
+"""Algorithm S1 step by step on made systems, its variants, its edge cases, and the whole on a known field."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fts import svws
+from fts.domain import Domain
+from fts.frozen import CallableField
+from fts.params import PAPER
+from fts.selection import Candidates, Selection, standard_error
+from fts.terms import Library
+from fts.weak import WeakSystem
+
+LIBRARY = Library.parse(["1", "u", "u^2", "u^3", "u*u_x", "u_xx", "u_xxx", "u_xxxx"])
+PARAMS = PAPER["ks"].svws
+XI = np.array([0, 0, 0, 0, -1.0, -1.0, 0, -1.0])
+
+
+def system(seed: int, xi=XI, noise: float = 0.02, m: int = 120) -> WeakSystem:
+    """A random system with correlated columns of different size, a planted solution and noise."""
+    rng = np.random.default_rng(seed)
+    mixing = np.eye(8) + 0.3 * np.random.default_rng(0).standard_normal((8, 8))
+    A = rng.standard_normal((m, 8)) @ mixing * np.logspace(-1, 1, 8)
+    b = A @ xi
+    b = b + noise * np.abs(b).mean() * rng.standard_normal(m)
+    return WeakSystem(A, b, LIBRARY, rng.random((m, 2)), rng.random(2))
+
+
+def systems(params=PARAMS, **kinds) -> list[WeakSystem]:
+    return [system(seed, **kinds) for seed in range(params.generation + 1 + params.validation)]
+
+
+def by_hand(*supports: tuple[int, ...], counts: tuple[int, ...]) -> Candidates:
+    """A pool whose supports were proposed `counts` times each."""
+    proposals = np.repeat(np.arange(len(supports)), counts)[None, :]
+    return Candidates(LIBRARY, supports, proposals, tuple(np.linspace(0.1, 1, proposals.size)))
+
+
+def test_a_planted_equation_is_selected_with_its_trace():
+    found = svws.select_from(systems(), PARAMS)
+    assert found.support == ("u*u_x", "u_xx", "u_xxxx")
+    np.testing.assert_allclose(found.xi, XI, atol=0.02)
+    trace = found.trace
+    assert trace.candidates.proposals.shape == (12, 7)
+    assert sum(trace.candidates.counts) == 84
+    assert trace.risks.shape == (len(trace.eligible), 7)
+    assert set(found.recurrence) == set(LIBRARY.names)
+    assert found.recurrence["u_xx"] == 1.0
+    np.testing.assert_allclose(found.risks, trace.risks[trace.winner])
+    assert "one standard error above the lowest" in trace.reason
+    low, high = found.intervals["u_xx"]
+    assert low < -1 < high
+    assert str(found).startswith("u_t = -")
+    assert found._repr_latex_().startswith("$u_t = -")
+    assert found.by_system.shape == (20, 8)
+
+
+def test_recurrence_is_the_frequency_over_all_proposals():
+    pool = by_hand((4, 5), (4, 5, 7), (), counts=(3, 5, 2))
+    np.testing.assert_allclose(pool.pi, [0, 0, 0, 0, 0.8, 0.8, 0, 0.5])
+    stable, eligible, fallback = svws.filter_stable(pool, 0.5)
+    assert (stable, eligible, fallback) == ((4, 5, 7), (0, 1, 2), False), "a frequency of tau is stable"
+    stable, eligible, _ = svws.filter_stable(pool, 0.51)
+    assert (stable, eligible) == ((4, 5), (0, 2))
+
+
+def test_without_a_stable_support_all_are_eligible():
+    pool = by_hand((1,), (2,), (3,), counts=(1, 1, 1))
+    assert svws.filter_stable(pool, 0.5) == ((), (0, 1, 2), True)
+    fit, *validation = systems()[:8]
+    found = svws.choose(pool, fit, validation, PARAMS)
+    assert found.trace.fallback
+    assert found.trace.reason.startswith("no support was stable")
+
+
+def test_one_standard_error_by_hand():
+    # mu = 1.0, se = 0.1 for the lowest: 1.1 is admitted, 1.1 + 1e-9 is not.
+    spread = 0.1 * np.sqrt(7)
+    base = np.array([-1, -1, -1, 0, 1, 1, 1.0])
+    lowest = 1.0 + base * spread / base.std(ddof=1)
+    assert standard_error(lowest[None])[0] == pytest.approx(0.1)
+    risks = np.stack([np.full(7, 1.1 - 1e-9), lowest, np.full(7, 1.1 + 1e-9), np.full(7, 5.0)])
+    assert svws.one_standard_error(risks) == (0, 1)
+
+
+def _choose(monkeypatch, pool: Candidates, risks: np.ndarray) -> Selection:
+    """The rule on given risks: the refits are real, the risks are by hand."""
+    monkeypatch.setattr(svws, "validate", lambda xi, validation, epsilon: risks)
+    fit, *validation = systems()[:8]
+    return svws.choose(pool, fit, validation, replace(PARAMS, tau=0.0))
+
+
+def test_the_lexicographic_rule_prefers_small_then_low_then_frequent(monkeypatch):
+    lowest = np.array([0.7, 1.3] * 3 + [1.0])
+    flat = np.ones(7)
+    pool = by_hand((4, 5, 7), (4, 5), (4, 6), (5,), counts=(9, 1, 5, 1))
+    found = _choose(monkeypatch, pool, np.stack([lowest, 1.05 * flat, 1.04 * flat, 3 * flat]))
+    assert found.trace.admissible == (0, 1, 2)
+    assert found.trace.winner == 2, "of the two small ones the lower risk wins"
+    tied = _choose(monkeypatch, pool, np.stack([lowest, 1.04 * flat, 1.04 * flat, 3 * flat]))
+    assert tied.trace.winner == 2, "at equal size and risk the more frequent wins"
+    assert "generated most often" in tied.trace.reason
+    even = by_hand((4, 5, 7), (4, 5), (4, 6), (5,), counts=(9, 5, 5, 1))
+    first = _choose(monkeypatch, even, np.stack([lowest, 1.04 * flat, 1.04 * flat, 3 * flat]))
+    assert first.trace.winner == 1, "a full tie goes to the first proposed"
+
+
+def test_refits_and_risks_are_the_formulas():
+    fit, *validation = systems()[:8]
+    pool = by_hand((4, 5, 7), (1, 4), counts=(1, 1))
+    xi = svws.refit_all(pool, (0, 1), fit, 1e-4)
+    D = np.linalg.norm(fit.A, axis=0)
+    unit = (fit.A / D)[:, [1, 4]]
+    expected = np.linalg.solve(unit.T @ unit + 1e-4 * np.eye(2), unit.T @ fit.b) / D[[1, 4]]
+    np.testing.assert_allclose(xi[1][[1, 4]], expected, rtol=1e-10)
+    risks = svws.validate(xi, validation, 1e-12)
+    for row, coefficients in enumerate(xi):
+        for s, one in enumerate(validation):
+            by_definition = np.sum((one.A @ coefficients - one.b) ** 2) / (np.sum(one.b**2) + 1e-12)
+            assert risks[row, s] == pytest.approx(by_definition)
+
+
+def test_no_system_has_two_roles():
+    made = systems()
+    generation, fit, validation = svws.roles(made, PARAMS)
+    assert (len(generation), len(validation)) == (12, 7)
+    assert [*generation, fit, *validation] == made
+    with pytest.raises(ValueError, match="same phase"):
+        svws.roles([*made[:-1], made[0]], PARAMS)
+    with pytest.raises(ValueError, match="19 systems for 20 roles"):
+        svws.roles(made[:-1], PARAMS)
+
+
+def test_a_field_at_rest_has_the_empty_equation():
+    quiet = [replace(one, b=np.zeros_like(one.b)) for one in systems()]
+    found = svws.select_from(quiet, PARAMS)
+    assert found.support == ()
+    assert str(found) == "u_t = 0"
+    assert found.trace.candidates.supports == ((),)
+    assert (found.risks == 0).all()
+
+
+def test_zero_and_dependent_columns_are_survived():
+    def spoil(one: WeakSystem) -> WeakSystem:
+        A = one.A.copy()
+        A[:, 0] = 0.0
+        A[:, 2] = A[:, 1]
+        return replace(one, A=A)
+
+    found = svws.select_from([spoil(one) for one in systems()], PARAMS)
+    assert found.support == ("u*u_x", "u_xx", "u_xxxx")
+    assert found.recurrence["1"] == 0.0
+
+
+@given(seed=st.integers(0, 200))
+@settings(deadline=None, max_examples=4)
+def test_the_support_ignores_units_and_row_order(seed):
+    rng = np.random.default_rng(seed)
+    scales = 10.0 ** rng.uniform(-4, 4, 8)
+    made = systems()
+    moved = []
+    for one in made:
+        rows = rng.permutation(len(one))
+        moved.append(replace(one, A=(one.A * scales)[rows], b=one.b[rows], centers=one.centers[rows]))
+    before, after = svws.select_from(made, PARAMS), svws.select_from(moved, PARAMS)
+    assert before.support == after.support
+    assert before.trace.candidates.counts == after.trace.candidates.counts
+    np.testing.assert_allclose(after.xi * scales, before.xi, rtol=1e-6)
+
+
+def test_variants_share_the_pool_and_differ_in_the_rule():
+    made = systems(noise=0.5)
+    generation, fit, validation = svws.roles(made, PARAMS)
+    pool = svws.generate(generation, PARAMS)
+    lowest = svws.minimum_risk(pool, fit, validation, PARAMS)
+    assert lowest.trace.mu[lowest.trace.winner] == lowest.trace.mu.min()
+    assert len(lowest.trace.eligible) == len(pool.supports)
+    free = svws.without_filter(pool, fit, validation, PARAMS)
+    assert len(free.trace.eligible) == len(pool.supports)
+    vote = svws.majority(pool, fit, PARAMS)
+    assert set(vote.support) == {name for name, pi in zip(LIBRARY.names, pool.pi, strict=True) if pi > 0.5}
+    one = svws.single(generation[0], 2.0, PARAMS)
+    assert one.method == "stlsq 2"
+    assert set(one.support) == {LIBRARY.names[j] for j in pool.supports[pool.proposals[0, -1]]}
+
+
+def test_json_round_trip():
+    found = svws.select_from(systems(), PARAMS)
+    again = Selection.from_json(found.to_json())
+    assert again.to_json() == found.to_json()
+    assert again.equation == found.equation
+    assert again.recurrence == found.recurrence
+    np.testing.assert_array_equal(again.trace.risks, found.trace.risks)
+    assert json.loads(found.to_json())["trace"]["reason"] == found.trace.reason
+    plain = Selection(LIBRARY, XI, "by hand")
+    assert Selection.from_json(plain.to_json()).support == plain.support
+    with pytest.raises(ValueError, match="no trace"):
+        plain.recurrence
+    with pytest.raises(ValueError, match="without systems"):
+        plain.intervals
+    with pytest.raises(ValueError, match="no refit 'robust'"):
+        plain.with_refit("robust")
+
+
+# Two waves with u_t = -2 u_x exactly; u_xx stays independent of u because the wave numbers differ.
+WAVES = CallableField(
+    lambda x, t: np.sin(x - 2 * t) + 0.5 * np.cos(2 * (x - 2 * t)) + 0.2 * np.sin(3 * (x - 2 * t)),
+    Domain((0.0,), (2 * np.pi,), 0.0, 3.0, (True,)),
+)
+
+
+def test_select_reads_the_equation_off_a_known_field():
+    found = svws.select(WAVES, ["1", "u", "u^2", "u_x", "u_xx"])
+    assert found.support == ("u_x",)
+    assert found.coefficients["u_x"] == pytest.approx(-2, abs=1e-3)
+    other = svws.select(WAVES, ["1", "u", "u^2", "u_x", "u_xx"], seed=7)
+    assert other.support == found.support
+    assert other.xi[3] != found.xi[3], "another seed draws other phases"
+
+
+def test_select_refuses_what_it_cannot_read():
+    with pytest.raises(ValueError, match="unknown library 'burgers'"):
+        svws.select(WAVES, "burgers")
+    with pytest.raises(ValueError, match="needs 2 spatial axes"):
+        svws.select(WAVES, ["u", "u_yy"])
