@@ -50,14 +50,12 @@ def check_record(record: RunRecord) -> Iterator[str]:
     """Differences between a record's score and the score of its terms."""
     if record.error:
         return
-    truth = problem(record.problem).equation
     where = f"{record.study}: {record.problem}-{record.protocol} {record.method} seed {record.seed}"
     scored = {"": (record.terms, record.score)}
     for name, score in record.extra.get("selectors", {}).items():
         scored[f" {name}"] = (score["terms"], score)
     for name, (terms, score) in scored.items():
-        again = metrics.score(_equation(terms), truth).as_dict()
-        for key, value in again.items():
+        for key, value in score_terms(terms, record.problem).items():
             same = (
                 np.isclose(score[key], value, rtol=_ROUNDING, atol=1e-15)
                 if key == "e_xi"
@@ -65,6 +63,18 @@ def check_record(record: RunRecord) -> Iterator[str]:
             )
             if not same:
                 yield f"{where}{name}: {key} is recorded as {score[key]}, its terms give {value}"
+
+
+def score_terms(terms: dict[str, float], name: str) -> dict[str, Any]:
+    """What an equation written as {term: coefficient} scores on a benchmark."""
+    parsed = Library.parse(list(terms)).terms if terms else ()
+    found = Equation(parsed, np.array(list(terms.values()), dtype=float))
+    return metrics.score(found, problem(name).equation).as_dict()
+
+
+def truth_terms(name: str) -> dict[str, float]:
+    """The true equation of a benchmark as {term: coefficient}."""
+    return {str(term): value for term, value in problem(name).equation.physical().items()}
 
 
 def compute(folder: Path) -> dict[str, dict[str, Any]]:
@@ -112,12 +122,6 @@ def check_claims(folder: Path) -> Iterator[str]:
         elif cell.exact is not None and found[place].exact < cell.exact:
             got = found[place]
             yield f"main: {_place(place)} recovers {got.exact} of {got.runs}, not {cell.exact}"
-
-
-def _equation(terms: dict[str, float]) -> Equation:
-    if not terms:
-        return Equation((), np.array([]))
-    return Equation(Library.parse(list(terms)).terms, np.array(list(terms.values())))
 
 
 def _place(place: tables.Place) -> str:

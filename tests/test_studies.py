@@ -1,0 +1,184 @@
+"""Studies: what is planned and skipped, what failures and killed workers leave, what verify notices."""
+
+import json
+import os
+import signal
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fts import paper_tables, plans, records, runs, studies, tables, verify
+from fts.params import PAPER, TEST_SEEDS
+from fts.records import RunRecord
+from fts.runs import Task
+
+TASK = plans.paper_task("main", "ks", "S20", 1301)
+
+
+def finished(task: Task, e_xi: float = 0.01, exact: bool = True) -> RunRecord:
+    """A record as a run of the task would leave it, with terms that score what it says."""
+    shift = e_xi * np.sqrt(3)
+    terms = {"u*u_x": -1.0, "u_xx": -1.0, "u_xxxx": -1.0 + shift}
+    if not exact:
+        del terms["u_xx"]
+    score = verify.score_terms(terms, task.problem) | {"e_u": 0.05}
+    return replace(runs.failure(task, ""), terms=terms, score=score)
+
+
+class Here:
+    """A client that runs at once, in this process."""
+
+    def submit(self, run, task, **_) -> Future:
+        future: Future = Future()
+        try:
+            future.set_result(run(task))
+        except Exception as error:
+            future.set_exception(error)
+        future.release = lambda: None
+        return future
+
+
+@pytest.fixture
+def here(monkeypatch) -> Here:
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed (extra `studies`)")
+    monkeypatch.setattr(distributed, "as_completed", list)
+    return Here()
+
+
+def test_plans_are_the_papers_rows():
+    main = list(plans.main(TEST_SEEDS))
+    assert len(main) == 90
+    ours = {(task.problem, task.protocol) for task in main if task.method == "paper"}
+    assert ours == {place[1:] for place in paper_tables.main().cells}
+    rows = {task.method for task in plans.ablations(TEST_SEEDS)}
+    published = paper_tables.adapters().cells | paper_tables.capacity().cells | paper_tables.objective().cells
+    assert rows == {row for row, *_ in published} - {"structured"}
+    for name, plan in plans.STUDIES.items():
+        keys = [task.key for task in plan(TEST_SEEDS)]
+        assert len(set(keys)) == len(keys), f"{name} plans one run twice"
+
+
+def test_widths_match_the_published_parameter_counts():
+    sizes = {row: adapter.width for row, _, adapter in plans._variants("ks")}
+    assert (sizes["coordinate"], sizes["coordinate, no Fourier"]) == (72, 98)
+    assert plans._structured_size(PAPER["ks"].adapter, 1) == 19_833
+    assert plans._structured_size(PAPER["ad"].adapter, 2) == 21_201
+
+
+def test_a_study_records_at_once_and_resumes(tmp_path, here):
+    path, seen = tmp_path / "main.jsonl", []
+
+    def run(task: Task) -> RunRecord:
+        if path.is_file():
+            assert len(records.read(path)) >= 0
+        seen.append(task.seed)
+        return finished(task)
+
+    tasks = [replace(TASK, seed=seed) for seed in (1, 2, 3)]
+    studies.run_study(tasks[:2], path, here, run=run)
+    studies.run_study(tasks, path, here, run=run)
+    assert seen == [1, 2, 3]
+    assert [one.seed for one in records.read(path)] == [1, 2, 3]
+    changed = [replace(task, svws=replace(task.svws, tau=0.6)) for task in tasks]
+    studies.run_study(changed, path, here, run=run)
+    assert seen == [1, 2, 3, 1, 2, 3], "other parameters are other runs"
+
+
+def test_a_failing_run_is_recorded_and_repeated_only_on_request(tmp_path, here):
+    path = tmp_path / "main.jsonl"
+    broken = [replace(TASK, protocol="S20000", seed=seed) for seed in (1, 2)]
+    made = studies.run_study(broken, path, here)
+    assert len(made) == 2
+    assert all("unknown protocol 'S20000'" in one.error for one in made)
+    assert not studies.run_study(broken, path, here)
+    assert len(studies.run_study(broken, path, here, again=True)) == 2
+    assert tables.summarize(tables.read_study("main", tmp_path))["paper", "ks", "S20000", 0.0].exact == 0
+
+    def lost(task: Task) -> RunRecord:
+        raise MemoryError("the worker is gone")
+
+    (one,) = studies.run_study([replace(TASK, seed=9)], path, here, run=lost)
+    assert one.error == "MemoryError: the worker is gone"
+
+
+def test_summaries_are_counts_and_medians():
+    tasks = [replace(TASK, seed=seed) for seed in range(5)]
+    made = [finished(task, e_xi=0.01 * (i + 1), exact=i != 4) for i, task in enumerate(tasks)]
+    cell = tables.summarize(made)["paper", "ks", "S20", 0.0]
+    assert (cell.runs, cell.exact) == (5, 4)
+    assert cell.e_xi == pytest.approx(0.03)
+    assert tables.summary([{}, {}]).e_xi == np.inf
+
+
+def _folder(tmp_path: Path, e_xi: float = 0.01) -> Path:
+    """Records of the paper's row for all regimes, with terms that are the truth but for a shift."""
+    for place in paper_tables.main().cells:
+        for seed in TEST_SEEDS:
+            task = plans.paper_task("main", place[1], place[2], seed)
+            terms = dict(verify.truth_terms(task.problem))
+            first = next(iter(terms))
+            terms[first] *= 1 + e_xi
+            score = verify.score_terms(terms, task.problem) | {"e_u": 0.01}
+            records.append(tmp_path / "main.jsonl", replace(runs.failure(task, ""), terms=terms, score=score))
+    verify.write(tmp_path)
+    return tmp_path
+
+
+def test_verify_is_silent_when_all_follows(tmp_path, capsys):
+    folder = _folder(tmp_path)
+    assert list(verify.check(folder)) == []
+    assert studies.main(["verify", "--folder", str(folder)]) == 0
+    assert "30 runs checked, 0 differences" in capsys.readouterr().out
+
+
+def test_verify_notices_a_changed_cell_a_changed_score_and_a_lost_recovery(tmp_path):
+    folder = _folder(tmp_path)
+    text = (folder / "tables.json").read_text()
+    published = json.loads(text)
+    cell = published["main"]["paper | ks-S20"]
+    cell["e_xi"] += 1e-4
+    (folder / "tables.json").write_text(json.dumps(published))
+    assert any("main/paper | ks-S20/e_xi" in line for line in verify.check(folder))
+    (folder / "tables.json").write_text(text)
+    task = replace(TASK, seed=77)
+    good = finished(task)
+    assert list(verify.check_record(good)) == []
+    forged = replace(good, score=good.score | {"e_xi": 0.001})
+    assert any("e_xi is recorded as 0.001" in line for line in verify.check_record(forged))
+    records.append(folder / "main.jsonl", finished(replace(TASK, seed=TEST_SEEDS[0]), exact=False))
+    lines = list(verify.check(folder))
+    assert any("ks-S20 recovers 4 of 5, not 5" in line for line in lines)
+    assert studies.main(["verify", "--folder", str(folder)]) != 0
+
+
+def test_the_list_names_every_study(capsys):
+    assert studies.main(["list"]) == 0
+    out = capsys.readouterr().out
+    assert all(name in out for name in plans.STUDIES)
+
+
+@pytest.mark.slow
+def test_the_run_of_a_killed_worker_is_retried(tmp_path):
+    pytest.importorskip("distributed", reason="Dask is not installed (extra `studies`)")
+    mark = tmp_path / "killed"
+    tasks = [replace(TASK, seed=seed) for seed in (1, 2, 3)]
+    # Made here: a worker process cannot import this module.
+    outcomes = {task.seed: finished(task) for task in tasks[:2]} | {
+        3: runs.failure(tasks[2], "ValueError: this run fails")
+    }
+
+    def run(task: Task) -> RunRecord:
+        if task.seed == 2 and not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return outcomes[task.seed]
+
+    path = tmp_path / "main.jsonl"
+    with studies.workers(None, 2) as client:
+        studies.run_study(tasks, path, client, run=run)
+    assert mark.exists()
+    found = {one.seed: one.error for one in records.read(path)}
+    assert found == {1: "", 2: "", 3: "ValueError: this run fails"}
