@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from fts.data import Trajectory as Trajectory
     from fts.data import observe as observe
     from fts.data import simulate as simulate
+    from fts.discovery import Discovery as Discovery
+    from fts.discovery import discover as discover
     from fts.domain import Domain as Domain
     from fts.frozen import CallableField as CallableField
     from fts.frozen import FrozenField as FrozenField
@@ -21,19 +23,24 @@ if TYPE_CHECKING:
     from fts.readers import read_samples as read_samples
     from fts.readers import read_trajectory as read_trajectory
     from fts.recipes import fit as fit
+    from fts.selection import Selection as Selection
     from fts.shipped import load_field as load_field
+    from fts.svws import select as select
     from fts.terms import Equation as Equation
     from fts.terms import Library as Library
     from fts.terms import Term as Term
 
 _HOME = {
     "data": ("Observations", "Trajectory", "observe", "simulate"),
+    "discovery": ("Discovery", "discover"),
     "domain": ("Domain",),
     "frozen": ("CallableField", "FrozenField", "TabulatedField"),
     "problems": ("Problem", "problem"),
     "readers": ("read_samples", "read_trajectory"),
     "recipes": ("fit",),
+    "selection": ("Selection",),
     "shipped": ("load_field",),
+    "svws": ("select",),
     "terms": ("Equation", "Library", "Term"),
 }
 

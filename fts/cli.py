@@ -44,7 +44,7 @@ def _problems() -> int:
 
 def _discover(options: argparse.Namespace) -> int:
     # Imported here: listing problems or asking for help should not wait for the solvers.
-    from fts.discover import discover
+    from fts.discovery import discover
     from fts.readers import read_samples
 
     observations = read_samples(options.samples)

@@ -7,7 +7,6 @@ from tqdm.auto import tqdm
 
 from fts.data import Observations
 from fts.frozen import FrozenField
-from fts.params import PAPER
 
 Recipe = Literal["auto", "paper", "projected", "kernel"]
 
@@ -36,10 +35,5 @@ def fit(observations: Observations, recipe: Recipe = "auto", *, progress: bool =
     if recipe == "paper":
         from fts import adapter
 
-        if observations.problem not in PAPER:
-            raise ValueError(
-                f"the paper has settings for {', '.join(PAPER)} only: use recipe='projected', or call "
-                "fts.adapter.fit with AdapterParams of your own"
-            )
-        return adapter.fit(observations, PAPER[observations.problem].adapter, progress=progress)
+        return adapter.fit(observations, progress=progress)
     raise ValueError(f"unknown recipe {recipe!r}: choose 'auto', 'kernel', 'projected' or 'paper'")

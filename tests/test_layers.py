@@ -1,4 +1,4 @@
-"""The package reads from top to bottom: one order of imports, no truth for selection, torch only in training."""
+"""The package reads from top to bottom: one order of imports, no truth for selection, torch in training."""
 
 import ast
 from functools import cache
@@ -23,7 +23,7 @@ ORDER = (
     # other methods
     "baselines", "paths", "symbolic",
     # scores, records, studies
-    "discover", "metrics", "records", "tables", "runs", "plans", "verify", "studies",
+    "discovery", "metrics", "records", "tables", "runs", "plans", "verify", "studies",
     # what a reader sees
     "plots", "plots_adapter", "widgets", "explore", "cli",
 )  # fmt: skip
