@@ -73,7 +73,7 @@ class _Watched:
 
     def __init__(self, browser: "sync_api.Browser", home: str, width: int, theme: str) -> None:
         self.context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=theme, device_scale_factor=1
+            viewport={"width": width, "height": 900}, color_scheme=theme, reduced_motion="reduce"
         )
         self.context.add_init_script(f"localStorage.setItem('mode', '{theme}')")
         self.page = self.context.new_page()
@@ -110,6 +110,8 @@ def test_page_loads_clean(browser: "sync_api.Browser", site: str, page: str, wid
     watched = _Watched(browser, site, width, theme)
     shown = watched.open(f"{site}/{page}.html")
     SHOTS.mkdir(exist_ok=True)
+    # A picture of the whole page resizes the window, and the sidebar would slide while it is taken.
+    shown.add_style_tag(content="* { transition: none !important; animation: none !important; }")
     shown.screenshot(path=SHOTS / f"{Path(page).name}-{width}-{theme}.png", full_page=True)
     assert watched.errors == []
     assert shown.evaluate("document.documentElement.dataset.theme") == theme
