@@ -21,6 +21,8 @@ _TUNING = 4.685
 # A Gaussian's standard deviation is this multiple of its median absolute value.
 _MAD = 1.4826
 _ITERATIONS = 30
+# Coefficients that move by less than this fraction have settled.
+_SETTLED = 1e-12
 
 
 def refits(
@@ -65,13 +67,18 @@ def tukey(
 
     The scale s is 1.4826 times the median absolute residual; a fit that meets half of the rows is final.
     """
-    xi = pooled(A, b, support)
-    for _ in range(_ITERATIONS):
-        weights = biweights(A @ xi - b)
+    xi = np.zeros(len(support))
+    columns, everything = A[:, support], np.ones(int(support.sum()), dtype=bool)
+    x = pooled(columns, b, everything)
+    for _ in range(_ITERATIONS if support.any() else 0):
+        weights = biweights(columns @ x - b)
         if weights is None:
             break
         root = np.sqrt(weights)
-        xi = pooled(A * root[:, None], b * root, support)
+        x, before = pooled(columns * root[:, None], b * root, everything), x
+        if np.abs(x - before).max() <= _SETTLED * np.abs(x).max():
+            break
+    xi[support] = x
     return xi
 
 
