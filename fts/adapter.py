@@ -5,7 +5,7 @@ features at the distinct positions, splines the coefficients; both are descended
 """
 
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -42,8 +42,10 @@ def fit(
     params = params or adapter_params(observations.problem, observations.domain.extents[:-1])
     refuse_misfit(observations, params)
     began = time.perf_counter()
+    # Softplus does not commute with a change of units: positive fields are trained in their own.
+    unit = 1.0 if params.positive else deviation(observations)
     with threads(cores):
-        samples = prepare(observations, device())
+        samples = prepare(replace(observations, y=observations.y / unit), device())
         model = Structured(samples, observations.domain, params, generator(observations, seed))
         trace = train(
             Reconstruction(model, samples, params),
@@ -55,7 +57,7 @@ def fit(
             ready=lambda update, flat: flat == 0 or update >= params.background_epochs,
         )
         made = describe(observations, params, "paper", seed, trace, time.perf_counter() - began)
-        return model.freeze(made)
+        return model.freeze(made, unit)
 
 
 class Structured:
@@ -86,9 +88,13 @@ class Structured:
         draw = torch.rand(self.params.gram_points, self.domain.dimension, generator=self.rng)
         return low + (high - low) * draw.to(low.device)
 
-    def freeze(self, made: dict[str, Any]) -> FrozenField:
-        """The model as NumPy arrays."""
+    def freeze(self, made: dict[str, Any], unit: float) -> FrozenField:
+        """The model as NumPy arrays, multiplied by `unit`."""
         network = self.network
+        with torch.no_grad():
+            self.C.mul_(unit)
+            network.weights[-1][0].mul_(unit)  # the background's row
+            network.biases[-1][0].mul_(unit)
         space = NetworkFeatures(
             frequencies=_numpy(network.encoding.rows),
             scale=network.encoding.scale,
@@ -216,6 +222,14 @@ def refuse_misfit(observations: Observations, params: AdapterParams) -> None:
             f"{len(observations)} samples ({positions} positions, {frames} frames) are too few for "
             f"{params.rank} features: add samples or lower params.rank"
         )
+
+
+def deviation(observations: Observations) -> float:
+    """The standard deviation of the values: the unit networks are trained in."""
+    value = float(observations.y.std())
+    if value == 0:
+        raise ValueError(f"all {len(observations)} values are {observations.y[0]}: there is no field to fit")
+    return value
 
 
 def generator(observations: Observations, seed: int | None) -> torch.Generator:

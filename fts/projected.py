@@ -1,0 +1,213 @@
+"""Observations -> FrozenField by variable projection: C is solved exactly at every update, not descended on.
+
+Given Phi the best C is a ridge problem, and at its optimum the derivative of the loss by C vanishes: AdamW
+moves the network alone, as if C were constant. The model, its freeze and its file are those of `adapter`.
+"""
+
+import time
+from dataclasses import asdict, replace
+
+import numpy as np
+import scipy.linalg
+import torch
+from torch import Tensor
+
+from fts.adapter import Structured, describe, deviation, generator, refuse_misfit
+from fts.data import Observations
+from fts.device import device, threads
+from fts.frozen import FrozenField
+from fts.params import PROJECTED, AdapterParams, ProjectedParams, adapter_params
+from fts.samples import Samples, prepare
+from fts.training import train
+
+# Conjugate gradients for scattered samples: the grid's own solution preconditions, so a few steps suffice.
+_CG_STEPS = 8
+
+
+def fit(
+    observations: Observations,
+    params: ProjectedParams | None = None,
+    *,
+    seed: int | None = None,
+    progress: bool = True,
+    cores: int = 1,
+) -> FrozenField:
+    """The structured field with C solved at every update, frozen; takes scattered samples too."""
+    params = params or PROJECTED
+    model_params = _model_params(observations, params)
+    refuse_misfit(observations, model_params)
+    began = time.perf_counter()
+    unit = deviation(observations)
+    with threads(cores):
+        samples = prepare(replace(observations, y=observations.y / unit), device())
+        model = Structured(samples, observations.domain, model_params, generator(observations, seed))
+        objective = Projection(model, samples, params)
+        trace = train(objective, [model.network.flat], model_params, 1.0, progress)
+        objective.observation_error()  # the best network is back in place; now its own C
+        made = describe(observations, model_params, "projected", seed, trace, time.perf_counter() - began)
+        return model.freeze(made | {"parameters": asdict(params)}, unit)
+
+
+class Projection:
+    """The observation loss with C(Phi) eliminated."""
+
+    def __init__(self, model: Structured, samples: Samples, params: ProjectedParams) -> None:
+        self.model, self.samples = model, samples
+        self.inputs = model.network.encoding(samples.positions)
+        basis = model.basis.double()  # (M, F), centered over the frames
+        counts = (samples.starts[1:] - samples.starts[:-1]).double()
+        B = (basis * (counts / counts.sum())) @ basis.T
+        interval = model.interval[1] - model.interval[0]
+        # Time in units of the record: |c''|^2 dt carries length^-3.
+        K = model.curvature.double() * interval**3
+        self.pencil = _Pencil(B, K, params)
+        self.equations = _grid_equations(samples, basis) if samples.values is not None else None
+        self.scattered = None if self.equations else _Scattered(samples, basis)
+
+    def __call__(self, update: int) -> tuple[Tensor, Tensor]:
+        """A surrogate whose gradient is that of the projected loss, and the loss itself."""
+        outputs = self.model.network(self.inputs)
+        gradient, error = self._solve(outputs.detach())
+        return torch.sum(outputs * gradient.to(outputs.dtype)), error
+
+    def observation_error(self) -> Tensor:
+        """The MSE over all observations at the present network and its best C, which stays in the model."""
+        with torch.no_grad():
+            return self._solve(self.model.network(self.inputs))[1]
+
+    def _solve(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Put the best C into the model; the loss gradient by the outputs, and the loss."""
+        outputs = outputs.double()
+        if self.equations is not None:
+            C, gradient, error = self.equations.solve(outputs, self.pencil)
+        else:
+            assert self.scattered is not None
+            C, gradient, error = self.scattered.solve(outputs, self.pencil)
+        with torch.no_grad():
+            self.model.C.copy_(C)
+        return gradient, error
+
+
+class _Pencil:
+    """B and K diagonalized together, so that (G C B + mu C K + rho C B = r) is R x M scalar divisions."""
+
+    def __init__(self, B: Tensor, K: Tensor, params: ProjectedParams) -> None:
+        size = len(B)
+        # Splines sum to one: equal coefficients add nothing to c(t), and both matrices vanish on them.
+        aside = scipy.linalg.null_space(np.ones((1, size)))
+        b, k = (aside.T @ matrix.cpu().numpy() @ aside for matrix in (B, K))
+        # Frames fewer than splines leave B singular, K is not there: B + K is definite where either is.
+        weight = np.trace(b) / np.trace(k)
+        shares, vectors = scipy.linalg.eigh(b, b + weight * k)
+        where = B.device
+        self.Z = torch.as_tensor(
+            aside @ vectors, device=where
+        )  # Z^T B Z = share, Z^T K Z = (1 - share) / weight
+        shares = np.clip(shares, 0.0, 1.0)
+        self.share = torch.as_tensor(shares, device=where)
+        # The floor keeps a direction that neither data nor curvature sees at zero instead of at 0 / 0.
+        penalty = params.ridge * shares + params.smoothness * (1 - shares) / weight
+        self.penalty = torch.as_tensor(np.maximum(penalty, 1e-14), device=where)
+
+    def solve(self, G: Tensor, right: Tensor) -> Tensor:
+        """C with G C B + mu C K + rho C B = right."""
+        values, U = torch.linalg.eigh(G)
+        rotated = U.T @ (right @ self.Z)
+        divided = rotated / (values.clamp_min(0.0)[:, None] * self.share + self.penalty)
+        return U @ divided @ self.Z.T
+
+    def penalize(self, C: Tensor) -> Tensor:
+        """mu C K + rho C B."""
+        Zinv = torch.linalg.pinv(self.Z)
+        return C @ (Zinv.T * self.penalty) @ Zinv
+
+
+class _Grid:
+    """Sensor x frame data: splines are centered, so the mean over frames is b's and the rest is C's."""
+
+    def __init__(self, values: Tensor, basis: Tensor) -> None:
+        values = values.double()  # (F, S)
+        self.mean = values.mean(0)
+        centered = values - self.mean
+        self.projected = centered.T @ basis.T / len(values)  # (S, M)
+        self.B = basis @ basis.T / len(values)
+        self.energy = centered.square().mean()
+
+    def solve(self, outputs: Tensor, pencil: _Pencil) -> tuple[Tensor, Tensor, Tensor]:
+        """(C, loss gradient by the outputs, loss); the sum over frames is done once and for all."""
+        n = len(outputs)
+        b, phi = outputs[:, 0], outputs[:, 1:]
+        right = phi.T @ self.projected / n
+        gram = phi.T @ phi / n
+        C = pencil.solve(gram, right)
+        quadratic = C @ self.B @ C.T
+        off = b - self.mean
+        gradient = torch.cat([off[:, None], phi @ quadratic - self.projected @ C.T], dim=1) * (2 / n)
+        error = off.square().mean() + self.energy + (gram * quadratic).sum() - 2 * (C * right).sum()
+        return C, gradient, error.clamp_min(0.0)
+
+
+class _Scattered:
+    """Samples without a grid: preconditioned conjugate gradients, started from the last C."""
+
+    def __init__(self, samples: Samples, basis: Tensor) -> None:
+        self.samples, self.y = samples, samples.y.double()
+        self.basis = basis.T.contiguous()  # (F, M)
+        self.C: Tensor | None = None
+
+    def solve(self, outputs: Tensor, pencil: _Pencil) -> tuple[Tensor, Tensor, Tensor]:
+        """(C, loss gradient by the outputs, loss)."""
+        s, n = self.samples, len(self.y)
+        b, phi = outputs[s.row, 0], outputs[s.row, 1:]
+        gram = phi.T @ phi / n
+
+        def predict(C: Tensor) -> Tensor:
+            return (phi * (self.basis @ C.T)[s.column]).sum(1)
+
+        def adjoint(r: Tensor) -> Tensor:
+            sums = torch.zeros(len(self.basis), phi.shape[1], dtype=phi.dtype, device=phi.device)
+            return sums.index_add_(0, s.column, phi * r[:, None]).T @ self.basis / n
+
+        target = self.y - b
+        C = torch.zeros(phi.shape[1], self.basis.shape[1], dtype=phi.dtype, device=phi.device)
+        C = C if self.C is None else self.C
+        residual = adjoint(target - predict(C)) - pencil.penalize(C)
+        step = direction = pencil.solve(gram, residual)
+        inner = (residual * step).sum()
+        for _ in range(_CG_STEPS):
+            if inner <= 0:
+                break
+            image = adjoint(predict(direction)) + pencil.penalize(direction)
+            length = inner / (direction * image).sum()
+            C, residual = C + length * direction, residual - length * image
+            step = pencil.solve(gram, residual)
+            previous, inner = inner, (residual * step).sum()
+            direction = step + inner / previous * direction
+        self.C = C
+        off = predict(C) - target
+        time_part = torch.cat([off.new_ones(len(self.basis), 1), self.basis @ C.T], dim=1)
+        pulled = time_part[s.column] * off[:, None] * (2 / n)
+        gradient = torch.zeros_like(outputs).index_add_(0, s.row, pulled)
+        return C, gradient, off.square().mean()
+
+
+def _grid_equations(samples: Samples, basis: Tensor) -> _Grid:
+    assert samples.values is not None
+    return _Grid(samples.values, basis)
+
+
+def _model_params(observations: Observations, params: ProjectedParams) -> AdapterParams:
+    """The paper's network for these data, trained as `params` say."""
+    paper = adapter_params(observations.problem, observations.domain.extents[:-1])
+    return replace(
+        paper,
+        rank=params.rank,
+        knots=params.knots,
+        positive=False,
+        epochs=params.updates,
+        learning_rate=params.learning_rate,
+        weight_decay=params.weight_decay,
+        background_epochs=0,
+        patience=0,
+        keep="best",
+    )
