@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.linalg import lapack
+from scipy.linalg import get_lapack_funcs
 
 # Normal equations square the condition number; beyond this Gram fewer than eight digits are left: QR then.
 _CONDITION = 1e8
@@ -74,7 +74,8 @@ def solve(system: NormalSystem, support: Bool[np.ndarray, " J"], ridge: float) -
     gram = system.gram[np.ix_(active, active)]
     # Eigenvalues of a unit-column Gram lie in [0, |S|]: the ridge bounds the condition number by |S| / ridge.
     if ridge * _CONDITION >= active.size or np.linalg.cond(gram) < _CONDITION:
-        _, x[active], failed = lapack.dposv(gram + ridge * np.eye(active.size), system.moment[active])
+        (posv,) = get_lapack_funcs(("posv",), dtype=np.float64)
+        _, x[active], failed = posv(gram + ridge * np.eye(active.size), system.moment[active])
         if not failed:
             return x
     x[active] = _solve_rows(system.A[:, active], system.b, ridge)

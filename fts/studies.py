@@ -5,6 +5,7 @@ are spread over Dask: local processes of one thread each, or the workers of a sc
 """
 
 import argparse
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -85,15 +86,16 @@ def workers(scheduler: str | None, count: int | None) -> Iterator[Any]:
         with Client(scheduler) as client:
             yield client
         return
+    # No dashboard: two studies side by side would quarrel over its port.
+    local: dict[str, Any] = {
+        "threads_per_worker": 1,
+        "processes": True,
+        "dashboard_address": None,
+        "silence_logs": logging.CRITICAL,
+    }
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": _RETRIES}),
-        LocalCluster(
-            n_workers=count or os.cpu_count() or 1,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=None,
-            silence_logs=50,
-        ) as cluster,
+        LocalCluster(n_workers=count or os.cpu_count() or 1, **local) as cluster,
         Client(cluster) as client,
     ):
         yield client

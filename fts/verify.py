@@ -108,7 +108,7 @@ def compare(published: dict[str, Any], computed: dict[str, Any], path: str = "")
         old, new = published[key], computed[key]
         if isinstance(old, dict) and isinstance(new, dict):
             yield from compare(old, new, here)
-        elif not np.allclose(old, new, rtol=_ROUNDING, atol=1e-15):
+        elif not _close(old, new):
             yield f"{here}: {_FILE} says {old}, the records give {new}"
 
 
@@ -122,6 +122,10 @@ def check_claims(folder: Path) -> Iterator[str]:
         elif cell.exact is not None and found[place].exact < cell.exact:
             got = found[place]
             yield f"main: {_place(place)} recovers {got.exact} of {got.runs}, not {cell.exact}"
+
+
+def _close(old: Any, new: Any) -> bool:
+    return bool(np.allclose(old, new, rtol=_ROUNDING, atol=1e-15))
 
 
 def _place(place: tables.Place) -> str:

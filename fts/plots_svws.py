@@ -1,0 +1,217 @@
+"""Selections and records -> the figures and tables of the chapter on stability-validated weak selection."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.colors import BoundaryNorm, ListedColormap
+from matplotlib.figure import Figure
+
+from fts import paper_tables
+from fts.frozen import Field
+from fts.paper_tables import Cell
+from fts.plots import INK, PALETTE, WIDTH, Table, table
+from fts.selection import Candidates, Trace
+from fts.tables import Place, Summary
+
+# A recovery count or an error that is better than the paper's, equal to it, or worse.
+_BETTER, _EQUAL, _WORSE = "▲", "=", "▼"
+_TITLES = {"kdv": "KdV", "ks": "KS", "ad": "2D AD"}
+
+
+def proposals(candidates: Candidates) -> Figure:
+    """Which support each generation system proposes at each threshold; one color per distinct support."""
+    ranks = np.argsort(np.argsort([-count for count in candidates.counts], kind="stable"))
+    shown = min(len(candidates.supports), len(PALETTE))
+    colors = [*PALETTE[: shown - 1], INK] if len(candidates.supports) > shown else PALETTE[:shown]
+    values = np.minimum(ranks[candidates.proposals], len(colors) - 1)
+    figure, ax = plt.subplots(figsize=(WIDTH, 0.55 * WIDTH))
+    norm = BoundaryNorm(np.arange(len(colors) + 1) - 0.5, len(colors))
+    ax.pcolormesh(values, cmap=ListedColormap(colors), norm=norm, edgecolors="white", linewidth=1.5)
+    ax.set_xticks(np.arange(len(candidates.thresholds)) + 0.5, [f"{t:.3g}" for t in candidates.thresholds])
+    ax.set_yticks(np.arange(len(values)) + 0.5, [str(r + 1) for r in range(len(values))])
+    ax.set(xlabel=r"threshold $m\lambda_0$", ylabel="generation system")
+    ax.spines[:].set_visible(False)
+    ax.tick_params(length=0)
+    order = np.argsort(ranks)
+    for place, color in enumerate(colors):
+        rest = len(candidates.supports) > shown and place == len(colors) - 1
+        index = int(order[place])
+        text = "other supports" if rest else f"{_set(candidates.named(index))}: {candidates.counts[index]}"
+        ax.plot([], [], "s", color=color, markersize=8, label=text)
+    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.02), handletextpad=0.2)
+    return figure
+
+
+def recurrence(candidates: Candidates, tau: float) -> Figure:
+    """Term frequencies against the stability threshold tau."""
+    figure, ax = plt.subplots(figsize=(WIDTH, 0.36 * WIDTH))
+    pi = candidates.pi
+    places = np.arange(len(pi))
+    ax.bar(places, pi, color=[PALETTE[0] if value >= tau else INK for value in pi], width=0.65)
+    ax.axhline(tau, color=PALETTE[1], linewidth=1.2)
+    ax.annotate(rf"$\tau = {tau:g}$", (len(pi) - 0.6, tau), color=PALETTE[1], va="bottom", ha="right")
+    labels = [f"${term.latex}$" for term in candidates.library]
+    ax.set_xticks(places, labels)
+    ax.set(ylabel=r"recurrence $\pi_j$", ylim=(0, 1.05))
+    ax.tick_params(axis="x", length=0)
+    return figure
+
+
+def risks(trace: Trace) -> Figure:
+    """Validation risks of the eligible supports, their means with one standard error, and the rule's line."""
+    rows = sorted(range(len(trace.eligible)), key=lambda row: trace.mu[row])
+    figure, ax = plt.subplots(figsize=(WIDTH, (0.14 + 0.075 * len(rows)) * WIDTH))
+    for height, row in enumerate(reversed(rows)):
+        chosen = row == trace.winner
+        color = PALETTE[0] if chosen else INK
+        ax.plot(trace.risks[row], np.full(trace.risks.shape[1], height), "|", color=color, markersize=7)
+        ax.errorbar(trace.mu[row], height, xerr=trace.se[row], fmt="o", color=color, markersize=5, capsize=3)
+    ax.axvline(trace.bound, color=PALETTE[1], linewidth=1.2)
+    ax.annotate(r" $\mu + \mathrm{se}$ of the lowest", (trace.bound, len(rows) - 0.45), color=PALETTE[1])
+    names = [_set(trace.candidates.named(trace.eligible[row])) for row in reversed(rows)]
+    ax.set_yticks(range(len(rows)), names)
+    ax.set(xlabel="normalized validation risk", xscale="log", ylim=(-0.6, len(rows) - 0.2))
+    ax.spines["left"].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    return figure
+
+
+def residual_tails(residual: Float[np.ndarray, " m"]) -> Figure:
+    """Sizes of the rows' residuals against a Gaussian's of the same median, which lies on the line."""
+    from scipy.stats import norm
+
+    sizes = np.sort(np.abs(residual))
+    levels = (np.arange(len(sizes)) + 0.5) / len(sizes)
+    scale = 1.4826 * float(np.median(sizes))
+    figure, ax = plt.subplots(figsize=(0.6 * WIDTH, 0.45 * WIDTH))
+    ax.loglog(norm.ppf(0.5 + levels / 2), sizes / scale, ".", markersize=3, color=PALETTE[0])
+    ends = norm.ppf(0.5 + levels[[0, -1]] / 2)
+    ax.plot(ends, ends, color=INK, linewidth=1)
+    ax.axhline(4.685, color=PALETTE[1], linewidth=1.2)
+    ax.annotate("weight zero above", (ends[0], 4.685), color=PALETTE[1], va="bottom")
+    ax.set(xlabel="Gaussian quantile", ylabel=r"$|A\xi - b|$ / scale", xlim=(1e-2, 6), ylim=(1e-3, None))
+    return figure
+
+
+def where_rows_fail(
+    field: Field,
+    truth: Float[np.ndarray, "nx nt"],
+    axes: Sequence[np.ndarray],
+    centers: Float[np.ndarray, "m d1"],
+    weights: Float[np.ndarray, " m"],
+) -> Figure:
+    """Left the field's error over x and t, right the patches by the weight the robust refit gives them."""
+    x, t = axes
+    figure, panels = plt.subplots(1, 2, figsize=(WIDTH, 0.5 * WIDTH), sharey=True)
+    error = np.abs(field.on_grid(x, t) - truth)
+    mesh = panels[0].pcolormesh(x, t, error.T, vmin=0, vmax=np.quantile(error, 0.99), rasterized=True)
+    figure.colorbar(mesh, ax=panels[0], location="bottom", label=r"$|\hat u - u|$")
+    order = np.argsort(-weights)
+    dots = panels[1].scatter(*centers[order].T, c=weights[order], s=5, cmap="RdYlBu", vmin=0, vmax=1)
+    figure.colorbar(dots, ax=panels[1], location="bottom", label="weight of the patch's row")
+    for ax in panels:
+        ax.set_xlabel("$x$")
+        ax.spines[:].set_visible(False)
+    panels[0].set_ylabel("$t$")
+    return figure
+
+
+def beside_paper(
+    found: Mapping[Place, Summary],
+    published: paper_tables.Table,
+    rows: Mapping[str, tuple[str, float]],
+    measures: Sequence[str] = ("exact", "e_xi"),
+) -> Table:
+    """Our cells beside the paper's, difference marked; `rows` maps a published row to our (row, noise)."""
+    regimes = list(dict.fromkeys((problem, protocol) for _, problem, protocol in published.cells))
+    header = ["row", *(f"{_TITLES[problem]}-{protocol}" for problem, protocol in regimes)]
+    lines = []
+    for row, (method, noise) in rows.items():
+        cells = []
+        for problem, protocol in regimes:
+            theirs = published.cells.get((row, problem, protocol))
+            ours = found.get((method, problem, protocol, noise))
+            cells.append(_beside(ours, theirs, measures))
+        lines.append((row, *cells))
+    return table(header, lines)
+
+
+def only_ours(found: Mapping[Place, Summary], rows: Mapping[str, tuple[str, float]]) -> Table:
+    """Rows the paper does not have, over its six regimes: recoveries, median E_xi and E_u."""
+    header = ["row", *(f"{_TITLES[problem]}-{protocol}" for problem, protocol in paper_tables.REGIMES)]
+    lines = []
+    for row, (method, noise) in rows.items():
+        cells = []
+        for problem, protocol in paper_tables.REGIMES:
+            cell = found.get((method, problem, protocol, noise))
+            text = f"{cell.exact}/{cell.runs} ({cell.e_xi:.2g}; {cell.e_u:.2g})" if cell else "not run"
+            cells.append(text)
+        lines.append((row, *cells))
+    return table(header, lines)
+
+
+def density(found: Mapping[Place, Summary], rows: Mapping[str, str]) -> Figure:
+    """Exact recoveries and field error against sensor density, one column per problem, one curve per row."""
+    figure, panels = plt.subplots(2, 3, figsize=(WIDTH, 0.62 * WIDTH), sharey="row", sharex="col")
+    for column, (problem, title) in enumerate(_TITLES.items()):
+        for color, (label, method) in zip(PALETTE, rows.items(), strict=False):
+            points = _densities(found, method, problem)
+            percents = list(points)
+            panels[0, column].plot(
+                percents, [p.exact for p in points.values()], ".-", color=color, label=label
+            )
+            panels[1, column].plot(percents, [p.e_u for p in points.values()], ".-", color=color)
+            low, high = np.array([p.e_u_quartiles for p in points.values()]).reshape(-1, 2).T
+            panels[1, column].fill_between(percents, low, high, color=color, alpha=0.2, linewidth=0)
+        panels[0, column].set(title=title, xscale="log", ylim=(-0.3, 5.3))
+        panels[1, column].set(xlabel="sensors, %", yscale="log", xscale="log")
+        _plain_ticks(panels[1, column], sorted(_densities(found, next(iter(rows.values())), problem)))
+    panels[0, 0].set_ylabel("exact of 5")
+    panels[1, 0].set_ylabel("$E_u$")
+    panels[0, 0].legend(loc="lower right")
+    return figure
+
+
+def _densities(found: Mapping[Place, Summary], method: str, problem: str) -> dict[float, Summary]:
+    places = {
+        float(place[2].removeprefix("S")): summary
+        for place, summary in found.items()
+        if place[0] == method and place[1] == problem and place[2].startswith("S")
+    }
+    return dict(sorted(places.items()))
+
+
+def _plain_ticks(ax: Axes, percents: Sequence[float]) -> None:
+    kept = list(percents[::2]) if len(percents) > 5 else list(percents)
+    ax.set_xticks(kept, [f"{p:g}" for p in kept])
+    ax.minorticks_off()
+
+
+def _beside(ours: Summary | None, theirs: Cell | None, measures: Sequence[str]) -> str:
+    parts = []
+    for name in measures:
+        if ours is None and theirs is None:
+            continue
+        mine = None if ours is None else getattr(ours, name)
+        published = None if theirs is None else getattr(theirs, name)
+        write: Callable[[float], str] = (
+            (lambda v: f"{v:.0f}/5") if name == "exact" else (lambda v: f"{v:.2g}")
+        )
+        left = "not run" if mine is None else write(mine)
+        right = "–" if published is None else write(published)
+        mark = "" if mine is None or published is None else " " + _mark(mine, published, name == "exact")
+        parts.append(f"{left} | {right}{mark}")
+    return "; ".join(parts) or "–"
+
+
+def _mark(ours: float, theirs: float, more_is_better: bool) -> str:
+    if np.isclose(ours, theirs, rtol=0.02):
+        return _EQUAL
+    return _BETTER if (ours > theirs) == more_is_better else _WORSE
+
+
+def _set(names: Sequence[str]) -> str:
+    return "{" + ", ".join(names) + "}"
