@@ -18,9 +18,10 @@ from scipy.interpolate import BSpline, make_interp_spline
 from fts import files, jets
 from fts.domain import Domain
 from fts.features import Coefficients, Features, NetworkFeatures, SplineCoefficients
+from fts.radial import SeriesCoefficients, SeriesFeatures
 
-_SPACE = {"network": NetworkFeatures}
-_TIME = {"splines": SplineCoefficients}
+_SPACE = {"network": NetworkFeatures, "series": SeriesFeatures}
+_TIME = {"splines": SplineCoefficients, "series": SeriesCoefficients}
 _KIND = "field"
 # Values evaluated at once; a scattered evaluation of any size stays within some 100 MB.
 _CHUNK = 1 << 16
