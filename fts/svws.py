@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from fts import robust, sparse
 from fts.frozen import Field
+from fts.geometry import automatic
 from fts.params import LIBRARIES, PAPER, RELATIVE_THRESHOLD, SVWSParams, WeakParams
 from fts.selection import Candidates, Selection, Trace, indicator, standard_error
 from fts.terms import Library

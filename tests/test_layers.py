@@ -15,11 +15,11 @@ ORDER = (
     # the truth and what is seen of it
     "domain", "problems", "solvers", "data", "readers",
     # frozen fields, without torch
-    "jets", "features", "frozen", "shipped", "network", "kernel",
+    "jets", "features", "radial", "frozen", "shipped", "network", "kronecker", "kernel",
     # training, with torch
     "device", "networks", "samples", "training", "adapter", "projected", "coordinate", "recipes",
     # selection
-    "weak", "sparse", "selection", "robust", "svws", "strong", "classical",
+    "weak", "continuity", "geometry", "sparse", "selection", "robust", "svws", "strong", "classical",
     # other methods
     "baselines", "paths", "symbolic",
     # scores, records, studies
@@ -28,7 +28,7 @@ ORDER = (
     "plots", "plots_adapter", "widgets", "explore", "cli",
 )  # fmt: skip
 
-SELECTION = ("weak", "sparse", "selection", "robust", "svws", "strong", "classical")
+SELECTION = ("weak", "continuity", "geometry", "sparse", "selection", "robust", "svws", "strong", "classical")
 TRUTH = {"problems", "solvers", "data", "readers", "metrics"}
 # Importing these may import torch; importing anything else must not.
 TRAINS = {
