@@ -26,7 +26,7 @@ help:  ## list the targets
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}: make PYTHON=python3.11 ...")'
 	@$(PIP) --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
-	$(PIP) install --quiet $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -r requirements.lock
+	$(PIP) install --quiet --no-compile $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -r requirements.lock
 	$(PIP) install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -44,8 +44,12 @@ lint: $(READY)  ## formatting and lint, notebooks included
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 
-types: $(READY)  ## static types
+types: $(VENV)/types  ## static types
+
+# The type checker takes its time: it runs again only when the package changed.
+$(VENV)/types: $(READY) $(shell find fts -name '*.py')
 	$(BIN)/basedpyright
+	@touch $@
 
 fast: $(READY) lint types  ## the tests that take seconds
 	$(BIN)/pytest -q -n $(JOBS) -m "not slow and not book and not browser"
