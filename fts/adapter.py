@@ -96,12 +96,12 @@ class Structured:
             network.weights[-1][0].mul_(unit)  # the background's row
             network.biases[-1][0].mul_(unit)
         space = NetworkFeatures(
-            frequencies=_numpy(network.encoding.rows),
+            frequencies=to_numpy(network.encoding.rows),
             scale=network.encoding.scale,
-            weights=tuple(_numpy(weight.T) for weight in network.weights),
-            biases=tuple(_numpy(bias) for bias in network.biases),
+            weights=tuple(to_numpy(weight.T) for weight in network.weights),
+            biases=tuple(to_numpy(bias) for bias in network.biases),
         )
-        splines = SplineCoefficients(_numpy(self.C), self.mean, self.interval)
+        splines = SplineCoefficients(to_numpy(self.C), self.mean, self.interval)
         return FrozenField(space, splines, self.domain, made, positive=self.params.positive)
 
 
@@ -276,7 +276,8 @@ def _float32(array: np.ndarray, where: torch.device) -> Tensor:
     return torch.as_tensor(np.ascontiguousarray(array), dtype=torch.float32, device=where)
 
 
-def _numpy(tensor: Tensor) -> np.ndarray:
+def to_numpy(tensor: Tensor) -> np.ndarray:
+    """The tensor's values as a read-only array."""
     array = np.array(tensor.detach().cpu().numpy(), order="C")
     array.setflags(write=False)  # frozen means frozen
     return array

@@ -16,6 +16,7 @@ from jaxtyping import Float
 from scipy.interpolate import BSpline, make_interp_spline
 
 from fts import files, jets
+from fts.coordinate import CoordinateField
 from fts.domain import Domain
 from fts.features import Coefficients, Features, NetworkFeatures, SplineCoefficients
 from fts.radial import SeriesCoefficients, SeriesFeatures
@@ -124,6 +125,14 @@ class FrozenField:
             beta: product(beta[:-1], beta[-1]) / jets.factorials(beta) for beta in jets.indices_below(index)
         }
         return jets.derivative(jets.softplus(inner), index)
+
+
+def load(path: str | Path) -> FrozenField | CoordinateField:
+    """The field saved at `path`, whichever form it has."""
+    header, arrays = files.load_arrays(Path(path), _KIND, "fit it again with fts.fit and save it there")
+    if header.get("form") == "coordinate":
+        return CoordinateField.from_file(header, arrays)
+    return FrozenField.load(path)
 
 
 @dataclass(frozen=True)
