@@ -4,10 +4,8 @@ Prints one line per figure: name, ours, peer, ratio. CPU seconds, the least of s
 `make bench` sets one thread.
 """
 
-import time
-from collections.abc import Callable
-
 import numpy as np
+from _timing import cpu, line
 
 from fts import sparse, svws
 from fts.params import PAPER
@@ -16,27 +14,6 @@ from fts.shipped import load_field
 # What the book promises for 20 systems and the selection on a KS field.
 PROMISED_SECONDS = 0.5
 TERMS, ROWS = 100, 100_000
-
-
-def cpu(function: Callable[[], object], times: int = 5) -> float:
-    """CPU seconds of the fastest of several calls, after one that warms up."""
-    function()
-    taken = []
-    for _ in range(times):
-        began = time.process_time()
-        function()
-        taken.append(time.process_time() - began)
-    return min(taken)
-
-
-def line(name: str, ours: float, peer: float | None, peer_name: str) -> None:
-    """One figure."""
-    if peer is None:
-        print(f"{name:<44} {ours * 1e3:10.1f} ms  {peer_name} not installed")
-    else:
-        print(
-            f"{name:<44} {ours * 1e3:10.1f} ms  {peer_name} {peer * 1e3:10.1f} ms  ratio {peer / ours:8.1f}"
-        )
 
 
 def main() -> None:

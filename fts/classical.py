@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from fts import sparse
 from fts.frozen import Field, FrozenField
-from fts.params import SVWSParams, WeakParams
+from fts.params import RELATIVE_THRESHOLD, SVWSParams, WeakParams
 from fts.selection import Selection
 from fts.strong import strong
 from fts.terms import Library, TermError, parse_term
@@ -58,11 +58,11 @@ def interior(field: Field, n: int, rng: np.random.Generator, margin: float = 0.0
 def select_strong(
     field: FrozenField, library: Library, params: SVWSParams, rng: np.random.Generator, n: int = 4000
 ) -> Selection:
-    """STLSQ on the strong form; b has unit mean square first, so that lam0 means the same for every field."""
+    """STLSQ on the strong form at a threshold relative to ||b||."""
     A, b = strong_system(field, library, interior(field, n, rng))
     size = float(np.linalg.norm(b)) or 1.0
     normal = sparse.normalize(A, b / size)
-    x = sparse.stlsq(normal, params.lam0, params.ridge, params.max_iterations)
+    x = sparse.stlsq(normal, RELATIVE_THRESHOLD, params.ridge, params.max_iterations)
     return Selection(library, normal.physical(x) * size, "strong STLSQ")
 
 

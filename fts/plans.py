@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import pairwise
 
 from fts.paper_tables import REGIMES, SELECTOR_REGIMES
-from fts.params import PAPER, REFINED, AdapterParams
+from fts.params import PAPER, PROJECTED, REFINED
 from fts.runs import BEST_REFIT, PAPER_REFIT, Task
 
 Plan = Callable[[tuple[int, ...]], Iterator[Task]]
@@ -17,6 +16,15 @@ _DENSITIES = {
     "ad": (1, 2, 5, 10, 20, 50, 80, 100),
 }
 _NOISE_LEVELS = (0.1, 0.2, 0.3, 0.5)
+# Rows of the ablation tables, cheap ones first, and the adapter variant that makes each.
+_VARIANTS = {
+    "no penalties": "unpenalized",
+    "structured, no Fourier": "structured-raw",
+    "coordinate": "coordinate-fourier",
+    "coordinate, no Fourier": "coordinate-raw",
+    "coordinate, width 128": "coordinate-wide",
+}
+_CAPACITY_CONTROL = "coordinate, width 128"
 
 
 def main(seeds: tuple[int, ...]) -> Iterator[Task]:
@@ -59,10 +67,12 @@ def ablations(seeds: tuple[int, ...]) -> Iterator[Task]:
     """Table 2(a), D.1, the capacity control and D.3: the adapter's variants, KS first."""
     regimes = sorted(REGIMES, key=lambda regime: regime[0] != "ks")
     for problem, protocol in regimes:
-        for method, recipe, adapter in _variants(problem):
+        for method, variant in _VARIANTS.items():
+            if method == _CAPACITY_CONTROL and problem != "ks":
+                continue
             for seed in seeds:
                 base = paper_task("ablations", problem, protocol, seed)
-                yield replace(base, method=method, recipe=recipe, adapter=adapter)
+                yield replace(base, method=method, recipe=variant)
 
 
 def fields(seeds: tuple[int, ...]) -> Iterator[Task]:
@@ -94,43 +104,5 @@ def refined_task(study: str, problem: str, protocol: str, seed: int, recipe: str
     """A better field, with quadrature that does not limit it and the refit that held-out rows prefer."""
     base = paper_task(study, problem, protocol, seed)
     weak = REFINED.get(problem, base.weak) if recipe == "kernel" else base.weak
-    return replace(base, method=recipe, recipe=recipe, adapter=None, weak=weak, refit=BEST_REFIT)
-
-
-def _variants(problem: str) -> Iterator[tuple[str, str, AdapterParams]]:
-    """Row, recipe and parameters of the ablated adapters; widths match the structured one's size."""
-    base = PAPER[problem].adapter
-    dimension = 2 if problem == "ad" else 1
-    target = _structured_size(base, dimension)
-    plain = replace(base, fourier_rows=0)
-    yield "no penalties", "paper", replace(base, lam_phi=0.0, lam_t=0.0)
-    yield "structured, no Fourier", "paper", _matched(plain, target, lambda p: _structured_size(p, dimension))
-    coordinate = _matched(base, target, lambda p: _coordinate_size(p, dimension))
-    yield "coordinate", "coordinate", coordinate
-    yield (
-        "coordinate, no Fourier",
-        "coordinate",
-        _matched(plain, target, lambda p: _coordinate_size(p, dimension)),
-    )
-    if problem == "ks":
-        yield "coordinate, width 128", "coordinate", replace(base, width=128)
-
-
-def _matched(params: AdapterParams, target: int, size: Callable[[AdapterParams], int]) -> AdapterParams:
-    """The width whose parameter count is nearest to the target."""
-    return min((replace(params, width=width) for width in range(8, 257)), key=lambda p: abs(size(p) - target))
-
-
-def _structured_size(params: AdapterParams, dimension: int) -> int:
-    inputs = 2 * params.fourier_rows or dimension
-    return _network_size(params, inputs, params.rank + 1) + params.rank * params.splines
-
-
-def _coordinate_size(params: AdapterParams, dimension: int) -> int:
-    inputs = 2 * params.fourier_rows or dimension + 1
-    return _network_size(params, inputs, 1)
-
-
-def _network_size(params: AdapterParams, inputs: int, outputs: int) -> int:
-    sizes = [inputs, *[params.width] * params.depth, outputs]
-    return sum((a + 1) * b for a, b in pairwise(sizes))
+    made_with = {"projected": PROJECTED, "kernel": None}[recipe]
+    return replace(base, method=recipe, recipe=recipe, adapter=made_with, weak=weak, refit=BEST_REFIT)

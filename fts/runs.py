@@ -11,15 +11,16 @@ import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import platformdirs
 
 from fts import files, metrics, svws
+from fts.coordinate import CoordinateField
 from fts.data import Observations, observe, simulate
-from fts.frozen import FrozenField
-from fts.params import AdapterParams, SVWSParams, WeakParams
+from fts.frozen import FrozenField, load
+from fts.params import AdapterParams, ProjectedParams, SVWSParams, WeakParams
 from fts.problems import problem
 from fts.records import RunRecord
 from fts.selection import Selection
@@ -40,8 +41,8 @@ class Task:
     seed: int
     noise: float
     method: str  # the row of the table
-    recipe: str  # "paper", "projected", "kernel", "coordinate"
-    adapter: AdapterParams | None  # None: the recipe's own settings
+    recipe: str  # "paper", "projected", "kernel", or a variant of the adapter
+    adapter: AdapterParams | ProjectedParams | None  # None for the kernel, which has no settings
     weak: WeakParams
     svws: SVWSParams
     refit: str
@@ -86,22 +87,24 @@ def observations_of(task: Task) -> Observations:
     return observe(simulate(task.problem), task.protocol, seed=task.seed, noise=task.noise)
 
 
-def obtain(task: Task, observations: Observations) -> tuple[FrozenField, str]:
+def obtain(task: Task, observations: Observations) -> tuple[FrozenField | CoordinateField, str]:
     """The task's frozen field and its key: shipped, cached, or fitted now and cached."""
     key = field_key(task, observations)
     shipped = field_path(task.problem, task.protocol, task.seed, task.noise, task.recipe)
     if shipped.is_file():
-        field = load_any(shipped)
+        field = load(shipped)
         if _made_for(task, field):
             return field, key
     cached = Path(platformdirs.user_cache_dir("fts")) / "fields" / f"{key}.fts"
     if cached.is_file():
         try:
-            return load_any(cached), key
+            return load(cached), key
         except files.FileError:
             cached.unlink(missing_ok=True)
     field = fit(task, observations)
-    field.save(cached)
+    # Reading a kernel field back is hardly faster than computing it, and nothing names its version.
+    if task.recipe != "kernel":
+        field.save(cached)
     return field, key
 
 
@@ -114,25 +117,24 @@ def field_key(task: Task, observations: Observations) -> str:
     return files.content_key([digest.hexdigest(), task.recipe, adapter, task.seed])
 
 
-def fit(task: Task, observations: Observations) -> FrozenField:
-    """The task's field, fitted by its recipe on one thread."""
+def fit(task: Task, observations: Observations) -> FrozenField | CoordinateField:
+    """The task's field, fitted by its recipe or as a variant of the adapter, on one thread."""
     if task.recipe == "kernel":
         from fts import kernel
 
         return kernel.fit(observations, progress=False)
-    if task.recipe == "projected":
+    if isinstance(task.adapter, ProjectedParams):
         from fts import projected
 
-        return projected.fit(observations, progress=False)
-    if task.adapter is None:
-        raise ValueError(f"recipe {task.recipe!r} of {task.problem} needs adapter parameters in its task")
-    if task.recipe == "coordinate":
-        from fts import coordinate
+        return projected.fit(observations, task.adapter, progress=False)
+    if task.recipe == "paper":
+        from fts import adapter
 
-        return coordinate.fit(observations, task.adapter, progress=False)
-    from fts import adapter
+        return adapter.fit(observations, task.adapter, progress=False)
+    from fts import variants
 
-    return adapter.fit(observations, task.adapter, progress=False)
+    # An unknown name is refused there, with those that are known.
+    return variants.fit_variant(observations, cast(Any, task.recipe), task.adapter, progress=False)
 
 
 def score_selectors(systems: tuple, params: SVWSParams, truth: Equation) -> dict[str, dict[str, Any]]:
@@ -169,6 +171,7 @@ def _perform(task: Task, began: float) -> RunRecord:
     extra = describe(found, truth.equation) | {
         "select_seconds": round(selecting, 4),
         "fit_seconds": field.made.get("seconds"),
+        "field_parameters": field.made.get("parameters"),
     }
     if task.selectors:
         extra["selectors"] = score_selectors(systems, task.svws, truth.equation)
@@ -205,12 +208,7 @@ def describe(found: Selection, truth: Equation) -> dict[str, Any]:
     }
 
 
-def load_any(path: Path) -> FrozenField:
-    """The frozen field at `path`, of whichever kind it is."""
-    return FrozenField.load(path)
-
-
-def _made_for(task: Task, field: FrozenField) -> bool:
+def _made_for(task: Task, field: FrozenField | CoordinateField) -> bool:
     made = field.made
     same = (made.get("problem"), made.get("protocol"), made.get("seed")) == (
         task.problem,

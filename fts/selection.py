@@ -98,13 +98,14 @@ class Trace:
 
 @dataclass(frozen=True)
 class Refit:
-    """Coefficients of the selected support from one way of fitting, and their held-out risk."""
+    """Coefficients of the selected support from one way of fitting, their standard errors, held-out risk."""
 
     xi: Float[np.ndarray, " J"]
+    deviation: Float[np.ndarray, " J"]
     risk: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Selection:
     """A discovered equation: coefficients on the library, and how they came about."""
 
@@ -166,6 +167,14 @@ class Selection:
         places = {name: self.library.index(name) for name in self.support}
         return {name: (float(low[j]), float(high[j])) for name, j in places.items()}
 
+    @property
+    def deviations(self) -> dict[str, float]:
+        """Standard error by selected term, from how it moves when a region of space-time is left out."""
+        if self.preferred not in self.refits:
+            raise ValueError(f"the selection by {self.method} has no refits to take standard errors from")
+        deviation = self.refits[self.preferred].deviation
+        return {name: float(deviation[self.library.index(name)]) for name in self.support}
+
     def with_refit(self, name: str) -> "Selection":
         """The same support with the coefficients of the refit `name`."""
         if name not in self.refits:
@@ -175,6 +184,9 @@ class Selection:
 
     def __str__(self) -> str:
         return str(self.equation)
+
+    def __repr__(self) -> str:
+        return f"<Selection by {self.method}: {self.equation}>"
 
     def _repr_latex_(self) -> str:
         return f"${self.equation.latex}$"
@@ -223,7 +235,10 @@ def _plain(value: Any) -> Any:
 
 def _selection(values: dict[str, Any]) -> Selection:
     library = Library.parse(values["library"])
-    refits = {name: Refit(np.array(one["xi"]), one["risk"]) for name, one in values["refits"].items()}
+    refits = {
+        name: Refit(np.array(one["xi"]), np.array(one["deviation"]), one["risk"])
+        for name, one in values["refits"].items()
+    }
     by_system = None if values["by_system"] is None else np.array(values["by_system"])
     trace = None if values["trace"] is None else _trace(values["trace"], library)
     return Selection(
