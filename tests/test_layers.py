@@ -15,9 +15,9 @@ ORDER = (
     # the truth and what is seen of it
     "domain", "problems", "solvers", "data", "readers",
     # frozen fields, without torch
-    "jets", "features", "radial", "frozen", "shipped", "network", "kronecker", "kernel",
+    "jets", "features", "radial", "coordinate", "frozen", "shipped", "network", "kronecker", "kernel",
     # training, with torch
-    "device", "networks", "samples", "training", "adapter", "projected", "coordinate", "recipes",
+    "device", "networks", "samples", "training", "adapter", "variants", "projected", "recipes",
     # selection
     "weak", "continuity", "geometry", "sparse", "selection", "robust", "svws", "strong", "classical",
     # other methods
@@ -38,7 +38,7 @@ TRAINS = {
     "training",
     "adapter",
     "projected",
-    "coordinate",
+    "variants",
     "baselines",
     "paths",
 }
