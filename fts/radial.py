@@ -1,8 +1,9 @@
-"""Kernels of a distance, and the series a kernel field is frozen into: truncated Fourier and Chebyshev expansions.
+"""Kernels of a distance, and the series a kernel field is frozen into: Fourier and Chebyshev, truncated.
 
-A kernel field is a sum of large weights that cancel; the same smooth function in an orthogonal basis has small, decaying
-coefficients that survive float32. Per axis the basis is Fourier where the domain closes on itself, Chebyshev otherwise;
-derivatives are those of the basis, exact to any order. NumPy only: these are the two halves of a frozen kernel field.
+A kernel field is a sum of large weights that cancel; the same smooth function in an orthogonal basis has
+small, decaying coefficients that survive float32. Per axis the basis is Fourier where the domain closes on
+itself, Chebyshev otherwise; derivatives are those of the basis, exact to any order. NumPy only: these are the
+two halves of a frozen kernel field.
 """
 
 from collections.abc import Mapping
@@ -22,8 +23,8 @@ _BLOCK = 1024
 
 def kernel(family: Family, r: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
     """exp(-r^2 / 2), or the rational quadratic (1 + r^2 / 4)^-2, whose spectrum decays only exponentially."""
-    # Both are infinitely smooth: fourth derivatives of the field exist. The rational one expects analyticity in a
-    # strip, as of a soliton, rather than in the whole plane, and overshoots less in wide gaps.
+    # Both are infinitely smooth: fourth derivatives of the field exist. The rational one expects analyticity
+    # in a strip, as of a soliton, rather than in the whole plane, and overshoots less in wide gaps.
     if family == "gaussian":
         return np.exp(-0.5 * r**2)
     if family == "rational":
@@ -44,7 +45,7 @@ def distance(
 
 @dataclass(frozen=True)
 class Basis:
-    """The first `size` functions of one axis: 1, cos, sin, cos 2, sin 2, ... when periodic, else T_0, T_1, ..."""
+    """The first `size` functions of one axis: 1, cos, sin, cos 2, ... when periodic, else T_0, T_1, ..."""
 
     low: float
     high: float
@@ -69,7 +70,7 @@ class Basis:
     def transform(self, values: Float[np.ndarray, "size columns"]) -> Float[np.ndarray, "size columns"]:
         """Coefficients of the functions with these values at the nodes."""
         if not self.periodic:
-            series = dct(values, axis=0) / self.size
+            series = np.asarray(dct(values, axis=0)) / self.size
             series[0] /= 2
             return series
         spectrum = np.fft.rfft(values, axis=0) * 2 / self.size
@@ -99,7 +100,7 @@ class Basis:
 
 @dataclass(frozen=True)
 class SeriesFeatures:
-    """Background and features as tensor-product series: column r is sum_k coefficients[k, r] prod_i basis_i,k_i(x_i)."""
+    """Background and features as series: column r is sum_k coefficients[k, r] prod_i basis_{i, k_i}(x_i)."""
 
     bases: tuple[Basis, ...]
     coefficients: Float[np.ndarray, "K R1"]  # K runs over the tensor product of the bases in C order

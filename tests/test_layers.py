@@ -25,7 +25,8 @@ ORDER = (
     # scores, records, studies
     "discovery", "metrics", "records", "tables", "runs", "plans", "verify", "studies",
     # what a reader sees
-    "plots", "plots_adapter", "plots_svws", "widgets", "explore", "cli",
+    "plots", "plots_adapter", "plots_svws", "scripts", "sources", "stills",
+    "widgets", "explore", "cli",
 )  # fmt: skip
 
 SELECTION = ("weak", "continuity", "geometry", "sparse", "selection", "robust", "svws", "strong", "classical")
