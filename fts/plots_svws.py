@@ -13,11 +13,13 @@ from fts import paper_tables
 from fts.frozen import Field
 from fts.paper_tables import Cell
 from fts.plots import INK, PALETTE, WIDTH, Table, table
-from fts.selection import Candidates, Trace
+from fts.selection import Candidates, Refit, Trace
 from fts.tables import Place, Summary
 
 # A recovery count or an error that is better than the paper's, equal to it, or worse.
 _BETTER, _EQUAL, _WORSE = "▲", "=", "▼"
+# Risks that span more than this factor are drawn on a logarithmic axis.
+_WIDE_RANGE = 10.0
 _TITLES = {"kdv": "KdV", "ks": "KS", "ad": "2D AD"}
 
 
@@ -27,7 +29,7 @@ def proposals(candidates: Candidates) -> Figure:
     shown = min(len(candidates.supports), len(PALETTE))
     colors = [*PALETTE[: shown - 1], INK] if len(candidates.supports) > shown else PALETTE[:shown]
     values = np.minimum(ranks[candidates.proposals], len(colors) - 1)
-    figure, ax = plt.subplots(figsize=(WIDTH, 0.55 * WIDTH))
+    figure, ax = plt.subplots(figsize=(WIDTH, 0.6 * WIDTH))
     norm = BoundaryNorm(np.arange(len(colors) + 1) - 0.5, len(colors))
     ax.pcolormesh(values, cmap=ListedColormap(colors), norm=norm, edgecolors="white", linewidth=1.5)
     ax.set_xticks(np.arange(len(candidates.thresholds)) + 0.5, [f"{t:.3g}" for t in candidates.thresholds])
@@ -39,9 +41,9 @@ def proposals(candidates: Candidates) -> Figure:
     for place, color in enumerate(colors):
         rest = len(candidates.supports) > shown and place == len(colors) - 1
         index = int(order[place])
-        text = "other supports" if rest else f"{_set(candidates.named(index))}: {candidates.counts[index]}"
+        text = "other supports" if rest else f"{candidates.counts[index]}: {_set(candidates, index)}"
         ax.plot([], [], "s", color=color, markersize=8, label=text)
-    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.02), handletextpad=0.2)
+    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.02), handletextpad=0.2, title="times: support")
     return figure
 
 
@@ -52,7 +54,7 @@ def recurrence(candidates: Candidates, tau: float) -> Figure:
     places = np.arange(len(pi))
     ax.bar(places, pi, color=[PALETTE[0] if value >= tau else INK for value in pi], width=0.65)
     ax.axhline(tau, color=PALETTE[1], linewidth=1.2)
-    ax.annotate(rf"$\tau = {tau:g}$", (len(pi) - 0.6, tau), color=PALETTE[1], va="bottom", ha="right")
+    ax.annotate(rf"$\tau = {tau:g}$", (-0.45, tau + 0.02), color=PALETTE[1], va="bottom")
     labels = [f"${term.latex}$" for term in candidates.library]
     ax.set_xticks(places, labels)
     ax.set(ylabel=r"recurrence $\pi_j$", ylim=(0, 1.05))
@@ -71,9 +73,11 @@ def risks(trace: Trace) -> Figure:
         ax.errorbar(trace.mu[row], height, xerr=trace.se[row], fmt="o", color=color, markersize=5, capsize=3)
     ax.axvline(trace.bound, color=PALETTE[1], linewidth=1.2)
     ax.annotate(r" $\mu + \mathrm{se}$ of the lowest", (trace.bound, len(rows) - 0.45), color=PALETTE[1])
-    names = [_set(trace.candidates.named(trace.eligible[row])) for row in reversed(rows)]
+    names = [_set(trace.candidates, trace.eligible[row]) for row in reversed(rows)]
     ax.set_yticks(range(len(rows)), names)
-    ax.set(xlabel="normalized validation risk", xscale="log", ylim=(-0.6, len(rows) - 0.2))
+    ax.set(xlabel="normalized validation risk", ylim=(-0.6, len(rows) - 0.2))
+    if trace.risks.max() > _WIDE_RANGE * trace.risks.min() > 0:
+        ax.set_xscale("log")
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0)
     return figure
@@ -91,7 +95,7 @@ def residual_tails(residual: Float[np.ndarray, " m"]) -> Figure:
     ends = norm.ppf(0.5 + levels[[0, -1]] / 2)
     ax.plot(ends, ends, color=INK, linewidth=1)
     ax.axhline(4.685, color=PALETTE[1], linewidth=1.2)
-    ax.annotate("weight zero above", (ends[0], 4.685), color=PALETTE[1], va="bottom")
+    ax.annotate("weight zero above", (1.2e-2, 5.2), color=PALETTE[1], va="bottom")
     ax.set(xlabel="Gaussian quantile", ylabel=r"$|A\xi - b|$ / scale", xlim=(1e-2, 6), ylim=(1e-3, None))
     return figure
 
@@ -168,7 +172,7 @@ def density(found: Mapping[Place, Summary], rows: Mapping[str, str]) -> Figure:
             panels[1, column].fill_between(percents, low, high, color=color, alpha=0.2, linewidth=0)
         panels[0, column].set(title=title, xscale="log", ylim=(-0.3, 5.3))
         panels[1, column].set(xlabel="sensors, %", yscale="log", xscale="log")
-        _plain_ticks(panels[1, column], sorted(_densities(found, next(iter(rows.values())), problem)))
+        _plain_ticks(panels[1, column], _measured(found, problem))
     panels[0, 0].set_ylabel("exact of 5")
     panels[1, 0].set_ylabel("$E_u$")
     panels[0, 0].legend(loc="lower right")
@@ -184,10 +188,20 @@ def _densities(found: Mapping[Place, Summary], method: str, problem: str) -> dic
     return dict(sorted(places.items()))
 
 
+def _measured(found: Mapping[Place, Summary], problem: str) -> list[float]:
+    return sorted({float(place[2][1:]) for place in found if place[1] == problem and place[2][0] == "S"})
+
+
 def _plain_ticks(ax: Axes, percents: Sequence[float]) -> None:
     kept = list(percents[::2]) if len(percents) > 5 else list(percents)
     ax.set_xticks(kept, [f"{p:g}" for p in kept])
     ax.minorticks_off()
+
+
+def with_errors(refit: Refit) -> list[tuple[float, float]]:
+    """Coefficient and standard error of every selected term."""
+    chosen = refit.xi != 0
+    return list(zip(refit.xi[chosen], refit.deviation[chosen], strict=True))
 
 
 def _beside(ours: Summary | None, theirs: Cell | None, measures: Sequence[str]) -> str:
@@ -213,5 +227,6 @@ def _mark(ours: float, theirs: float, more_is_better: bool) -> str:
     return _BETTER if (ours > theirs) == more_is_better else _WORSE
 
 
-def _set(names: Sequence[str]) -> str:
-    return "{" + ", ".join(names) + "}"
+def _set(candidates: Candidates, index: int) -> str:
+    terms = [candidates.library[j].latex for j in candidates.supports[index]]
+    return r"$\{" + r",\; ".join(terms) + r"\}$"
