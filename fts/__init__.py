@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fts.discovery import Discovery as Discovery
     from fts.discovery import discover as discover
     from fts.domain import Domain as Domain
+    from fts.explorers import explore as explore
     from fts.frozen import CallableField as CallableField
     from fts.frozen import FrozenField as FrozenField
     from fts.frozen import TabulatedField as TabulatedField
@@ -34,6 +35,7 @@ _HOME = {
     "data": ("Observations", "Trajectory", "observe", "simulate"),
     "discovery": ("Discovery", "discover"),
     "domain": ("Domain",),
+    "explorers": ("explore",),
     "frozen": ("CallableField", "FrozenField", "TabulatedField"),
     "problems": ("Problem", "problem"),
     "readers": ("read_samples", "read_trajectory"),

@@ -26,7 +26,7 @@ ORDER = (
     "discovery", "metrics", "records", "tables", "runs", "plans", "verify", "studies",
     # what a reader sees
     "plots", "plots_adapter", "plots_svws", "scripts", "sources", "stills",
-    "widgets", "explore", "cli",
+    "widgets", "explorers", "cli",
 )  # fmt: skip
 
 SELECTION = ("weak", "continuity", "geometry", "sparse", "selection", "robust", "svws", "strong", "classical")

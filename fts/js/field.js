@@ -1,0 +1,54 @@
+// A frozen field in the browser: u_hat = F(x) G(t) on tensor grids (fts/frozen.py).
+
+import { TabulatedFeatures } from "./chebyshev.js";
+import { readContainer } from "./container.js";
+import { NetworkFeatures } from "./features.js";
+import { accumulateRow } from "./linear.js";
+import { SeriesCoefficients, SeriesFeatures } from "./series.js";
+import { SplineCoefficients } from "./splines.js";
+
+const SPACE = { network: NetworkFeatures, series: SeriesFeatures };
+const TIME = { splines: SplineCoefficients, series: SeriesCoefficients };
+
+export class FrozenField {
+  constructor(bytes) {
+    const { header, arrays } = readContainer(bytes);
+    const half = (name) =>
+      Object.fromEntries(Object.entries(arrays).filter(([key]) => key.startsWith(name)).map(([key, a]) => [key.slice(name.length), a]));
+    if (!(header.space in SPACE) || !(header.time in TIME))
+      throw new Error(`this page cannot evaluate a field of kind ${header.space} and ${header.time}`);
+    this.domain = header.domain;
+    this.low = [...header.domain.low, header.domain.t0];
+    this.high = [...header.domain.high, header.domain.t1];
+    this.dimension = header.domain.low.length;
+    this.positive = header.positive;
+    this.space = new SPACE[header.space](half("space."));
+    this.time = new TIME[header.time](half("time."));
+    if (header.space === "network")
+      this.space = new TabulatedFeatures(this.space, header.domain.low, header.domain.high);
+  }
+
+  get rank() {
+    return this.space.columns - 1;
+  }
+
+  /** Both halves on a grid: F [n, R + 1] and G [R + 1, n_t]. */
+  halves(axes) {
+    return { F: this.space.onAxes(axes.slice(0, -1)), G: this.time.at(axes.at(-1)) };
+  }
+
+  /** u_hat [n_x (n_y) n_t] on the tensor grid of the axes, time last. */
+  onGrid(axes) {
+    const { F, G } = this.halves(axes);
+    const columns = this.space.columns, frames = axes.at(-1).length, n = F.length / columns;
+    const u = new Float64Array(n * frames);
+    for (let i = 0; i < n; i++) accumulateRow(u, i * frames, F, i * columns, G, columns, frames);
+    if (this.positive) softplusInPlace(u);
+    return u;
+  }
+}
+
+/** log(1 + exp(z)) entrywise, without overflow. */
+export function softplusInPlace(z) {
+  for (let i = 0; i < z.length; i++) z[i] = Math.max(z[i], 0) + Math.log1p(Math.exp(-Math.abs(z[i])));
+}

