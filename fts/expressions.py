@@ -61,7 +61,7 @@ class Expression:
             return self.monomials[0][1]
         return None
 
-    @property
+    @cached_property
     def degree(self) -> float | None:
         """n when the expression is exactly u^n (n = 0 for 1), else None."""
         if len(self.monomials) != 1 or self.monomials[0][1] != 1.0:

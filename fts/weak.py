@@ -27,8 +27,8 @@ from fts.terms import Library
 # spatial nodes (a factorized field also holds R + 1 features at each), unless a single patch has more.
 BLOCK_NODES = 1 << 21
 BLOCK_SPATIAL_NODES = 1 << 17
-# Values integrated at once within a block, so that u, q(u) and temporaries stay in the second-level cache.
-CACHE_NODES = 1 << 15
+# Values of a block integrated over time at once, so that u and q(u) stay in the second-level cache.
+CACHE_NODES = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -178,19 +178,23 @@ def _plans(library: Library, params: WeakParams) -> list[_Plan]:
         sign = -1.0 if term.order % 2 else 1.0
         column = _Column(j + 1, sign * term.scale, (*term.alpha[:d], 0))
         columns.setdefault(term.q, []).append(column)
-    return [_Plan(q, group, _stages(group, params)) for q, group in columns.items()]
+    table = {
+        (axis, order): weights(params.half_widths[axis], params.nodes[axis], params.power, order)
+        for axis in range(d + 1)
+        for order in {column.orders[axis] for group in columns.values() for column in group}
+    }
+    return [_Plan(q, group, _stages(group, table, d)) for q, group in columns.items()]
 
 
 def _stages(
-    columns: list[_Column], params: WeakParams
+    columns: list[_Column], table: dict[tuple[int, int], np.ndarray], d: int
 ) -> list[dict[tuple[int, ...], tuple[list[int], np.ndarray]]]:
     stages = []
-    for axis in reversed(range(len(params.nodes))):
+    for axis in reversed(range(d + 1)):
         stage = {}
         for tail in sorted({column.orders[axis + 1 :] for column in columns}):
             orders = sorted({column.orders[axis] for column in columns if column.orders[axis + 1 :] == tail})
-            h, n, p = params.half_widths[axis], params.nodes[axis], params.power
-            stage[tail] = orders, np.stack([weights(h, n, p, order) for order in orders])
+            stage[tail] = orders, np.stack([table[axis, order] for order in orders])
         stages.append(stage)
     return stages
 
@@ -217,36 +221,61 @@ def _integrate(u: np.ndarray, plans: list[_Plan], params: WeakParams) -> np.ndar
     """All columns [*patches, 1 + J] on a block of patches, from the field on the block's nodes."""
     patches = tuple(size // n for size, n in zip(u.shape, params.nodes, strict=True))
     result = np.empty((*patches, sum(len(plan.columns) for plan in plans)))
-    varying = [plan for plan in plans if plan.q.constant is None]
-    n, u_itself = params.nodes[0], state()
-    step = max(1, CACHE_NODES // (n * u[0].size))
-    for first in range(0, patches[0], step):
-        values = np.ascontiguousarray(u[first * n : (first + step) * n])
-        for plan in varying:
-            _contract(values if plan.q == u_itself else plan.q(values), plan, result[first : first + step])
+    varying = sorted((plan for plan in plans if plan.q.constant is None), key=lambda plan: plan.q.key)
+    for plan, parts in zip(varying, _integrate_time(u, varying, params), strict=True):
+        _integrate_space(parts, plan, params, result)
     for plan in plans:
         if plan.q.constant is not None:  # the same integral of the test function on every patch
-            one_patch = result[(slice(0, 1),) * u.ndim]
-            _contract(np.ones(params.nodes), plan, one_patch)
-            places = [column.place for column in plan.columns]
-            result[..., places] = one_patch[..., places]
+            for column in plan.columns:
+                result[..., column.place] = column.factor * _kernel_integral(params)
     return result
 
 
-def _contract(values: np.ndarray, plan: _Plan, result: np.ndarray) -> None:
-    """Write the columns <q(u), D^orders psi> of one q into `result`: one contraction per axis."""
-    parts: dict[tuple[int, ...], np.ndarray] = {(): values}
-    behind = 1  # patches of the axes contracted so far
-    for axis, stage in zip(reversed(range(values.ndim)), plan.stages, strict=True):
+def _integrate_time(
+    u: np.ndarray, plans: list[_Plan], params: WeakParams
+) -> list[dict[tuple[int, ...], np.ndarray]]:
+    """For every plan, q(u) contracted along time: one pass over all nodes, in pieces that fit the cache."""
+    n = params.nodes[-1]
+    rows = np.ascontiguousarray(u).reshape(-1, u.shape[-1])
+    cells = rows.shape[1] // n
+    weighted = [list(zip(*plan.stages[0][()], strict=True)) for plan in plans]
+    results = [{(order,): np.empty(len(rows) * cells) for order, _ in each} for each in weighted]
+    step = max(1, CACHE_NODES // rows.shape[1])
+    for first in range(0, len(rows), step):
+        piece = slice(first * cells, (first + step) * cells)
+        values = _functions(rows[first : first + step], [plan.q for plan in plans])
+        for each, result, value in zip(weighted, results, values, strict=True):
+            for order, w in each:
+                np.dot(value.reshape(-1, n), w, out=result[(order,)][piece])
+    return results
+
+
+def _functions(u: np.ndarray, functions: list[Expression]) -> Iterator[np.ndarray]:
+    """q(u) for each q; in ascending order a power costs one multiplication by u."""
+    previous, degree = u, 1.0
+    for q in functions:
+        if q.degree == degree + 1.0:
+            previous, degree = previous * u, degree + 1.0
+        yield previous if q.degree == degree else q(u)
+
+
+def _integrate_space(
+    parts: dict[tuple[int, ...], np.ndarray], plan: _Plan, params: WeakParams, result: np.ndarray
+) -> None:
+    """Contract the spatial axes, last first, and write the columns <q(u), D^orders psi> of one q."""
+    behind = result.shape[-2]  # patches of the axes contracted so far
+    for axis, stage in zip(reversed(range(result.ndim - 2)), plan.stages[1:], strict=True):
         grown = {}
         for tail, (orders, rows) in stage.items():
-            n = rows.shape[1]
-            if behind == 1:
-                contracted = parts[tail].reshape(-1, n) @ rows.T
-            else:
-                contracted = rows @ parts[tail].reshape(-1, n, behind)
+            contracted = rows @ parts[tail].reshape(-1, params.nodes[axis], behind)
             grown |= {(order, *tail): contracted[:, k] for k, order in enumerate(orders)}
         parts = grown
         behind *= result.shape[axis]
     for column in plan.columns:
         result[..., column.place] = column.factor * parts[column.orders].reshape(result.shape[:-1])
+
+
+def _kernel_integral(params: WeakParams) -> float:
+    """Quadrature of the test function over its patch."""
+    axes = zip(params.half_widths, params.nodes, strict=True)
+    return prod(float(weights(h, n, params.power, 0).sum()) for h, n in axes)
