@@ -64,7 +64,7 @@ def test_periodic_trajectories_satisfy_their_equation(name, highest, tolerance):
         c * term.scale * _spectral(term.q(u), length, term.alpha[0])[:, frames]
         for term, c in fts.problem(name).equation.physical().items()
     )
-    # The tails of KdV's initial state do not quite close on the circle: its short waves turn faster than the frames.
+    # The tails of KdV's initial state do not quite close on the circle: its short waves outrun the frames.
     low = 2 * np.pi / length * np.arange(len(u) // 2 + 1) < highest
     left, right = (np.fft.rfft(side, axis=0)[low] for side in (u_t, right))
     assert np.linalg.norm(left - right) / np.linalg.norm(left) < tolerance
