@@ -13,13 +13,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from fts.bandwidth import coordinate_scale
 from fts.data import Observations
 from fts.device import device, threads
 from fts.domain import Domain
 from fts.features import NetworkFeatures, SplineCoefficients, spline_basis
 from fts.frozen import FrozenField
 from fts.networks import Encoding, Flat, Network, gaussian_rows
-from fts.params import AdapterParams, adapter_params
+from fts.params import PAPER, AdapterParams
 from fts.samples import Samples, prepare
 from fts.training import Trace, train
 
@@ -39,7 +40,7 @@ def fit(
 
     `params` are the paper's for the problem and `seed` is the observations' own unless they are given.
     """
-    params = params or adapter_params(observations.problem, observations.domain.extents[:-1])
+    params = params or settings(observations)
     refuse_misfit(observations, params)
     began = time.perf_counter()
     # Softplus does not commute with a change of units: positive fields are trained in their own.
@@ -207,6 +208,13 @@ class Reconstruction:
 
     def _output(self, value: Tensor) -> Tensor:
         return softplus(value) if self.params.positive else value
+
+
+def settings(observations: Observations) -> AdapterParams:
+    """The paper's settings for a benchmark; for other data those of KS, with a scale that suits the data."""
+    if observations.problem in PAPER:
+        return PAPER[observations.problem].adapter
+    return replace(PAPER["ks"].adapter, coordinate_scale=coordinate_scale(observations))
 
 
 def refuse_misfit(observations: Observations, params: AdapterParams) -> None:

@@ -116,16 +116,6 @@ PROJECTED = ProjectedParams(
 )
 
 
-def adapter_params(problem: str | None, extents: tuple[float, ...]) -> AdapterParams:
-    """The paper's adapter for a benchmark; for other data that of KS, scaled to the domain's extents.
-
-    On KS the Gaussian rows span 16 periods of the domain at one deviation; the same is asked of x-tilde.
-    """
-    if problem in PAPER:
-        return PAPER[problem].adapter
-    return replace(PAPER["ks"].adapter, coordinate_scale=32 * math.pi / max(extents))
-
-
 def _adapter(
     rank: int, width: int, knots: int, epochs: int, scale: float, ramp: tuple[int, int]
 ) -> AdapterParams:

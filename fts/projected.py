@@ -12,16 +12,17 @@ import scipy.linalg
 import torch
 from torch import Tensor
 
-from fts.adapter import Structured, describe, deviation, generator, refuse_misfit
+from fts.adapter import Structured, describe, deviation, generator, refuse_misfit, settings
 from fts.data import Observations
 from fts.device import device, threads
 from fts.frozen import FrozenField
-from fts.params import PROJECTED, AdapterParams, ProjectedParams, adapter_params
+from fts.params import PROJECTED, AdapterParams, ProjectedParams
 from fts.samples import Samples, prepare
 from fts.training import train
 
 # Conjugate gradients for scattered samples: the grid's own solution preconditions, so a few steps suffice.
 _CG_STEPS = 8
+_CG_DROP = 1e-8  # of the preconditioned residual's square
 
 
 def fit(
@@ -108,9 +109,13 @@ class _Pencil:
         # The floor keeps a direction that neither data nor curvature sees at zero instead of at 0 / 0.
         penalty = params.ridge * shares + params.smoothness * (1 - shares) / weight
         self.penalty = torch.as_tensor(np.maximum(penalty, 1e-14), device=where)
+        inverse = torch.linalg.pinv(self.Z)
+        self.matrix = (inverse.T * self.penalty) @ inverse  # mu K + rho B
 
     def solve(self, G: Tensor, right: Tensor) -> Tensor:
         """C with G C B + mu C K + rho C B = right."""
+        if not torch.isfinite(G).all():
+            return torch.full_like(right, torch.nan)  # diverged: the loop reads the error and says so
         values, U = torch.linalg.eigh(G)
         rotated = U.T @ (right @ self.Z)
         divided = rotated / (values.clamp_min(0.0)[:, None] * self.share + self.penalty)
@@ -118,8 +123,7 @@ class _Pencil:
 
     def penalize(self, C: Tensor) -> Tensor:
         """mu C K + rho C B."""
-        Zinv = torch.linalg.pinv(self.Z)
-        return C @ (Zinv.T * self.penalty) @ Zinv
+        return C @ self.matrix
 
 
 class _Grid:
@@ -173,9 +177,9 @@ class _Scattered:
         C = C if self.C is None else self.C
         residual = adjoint(target - predict(C)) - pencil.penalize(C)
         step = direction = pencil.solve(gram, residual)
-        inner = (residual * step).sum()
+        first = inner = (residual * step).sum()
         for _ in range(_CG_STEPS):
-            if inner <= 0:
+            if inner <= _CG_DROP * first:
                 break
             image = adjoint(predict(direction)) + pencil.penalize(direction)
             length = inner / (direction * image).sum()
@@ -198,7 +202,7 @@ def _grid_equations(samples: Samples, basis: Tensor) -> _Grid:
 
 def _model_params(observations: Observations, params: ProjectedParams) -> AdapterParams:
     """The paper's network for these data, trained as `params` say."""
-    paper = adapter_params(observations.problem, observations.domain.extents[:-1])
+    paper = settings(observations)
     return replace(
         paper,
         rank=params.rank,

@@ -7,7 +7,7 @@ at the iterate before it. The loop keeps the iterate with the smallest and knows
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -22,6 +22,7 @@ _CURVE_POINTS = 120
 _BAR_DELAY = 2.0
 
 
+@runtime_checkable
 class Objective(Protocol):
     """What the loop minimizes."""
 

@@ -19,7 +19,7 @@ from fts.device import device, threads
 from fts.features import NetworkFeatures
 from fts.frozen import FrozenField
 from fts.networks import Encoding, Network, gaussian_rows
-from fts.params import AdapterParams, adapter_params
+from fts.params import AdapterParams
 from fts.samples import Samples, prepare
 from fts.training import train
 
@@ -52,7 +52,7 @@ def fit_variant(
     """The field of one ablation variant; `params` are those of the full adapter it is compared with."""
     if variant not in VARIANTS:
         raise ValueError(f"unknown variant {variant!r}: choose one of {', '.join(VARIANTS)}")
-    params = params or adapter_params(observations.problem, observations.domain.extents[:-1])
+    params = params or adapter.settings(observations)
     params = variant_params(variant, params, observations.domain.dimension)
     if variant.startswith("coordinate"):
         return _fit_coordinates(observations, params, variant, seed, progress, cores)

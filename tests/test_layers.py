@@ -17,7 +17,7 @@ ORDER = (
     # frozen fields, without torch
     "jets", "features", "radial", "coordinate", "frozen", "shipped", "network", "kronecker", "kernel",
     # training, with torch
-    "device", "networks", "samples", "training", "adapter", "variants", "projected", "recipes",
+    "bandwidth", "device", "networks", "samples", "training", "adapter", "variants", "projected", "recipes",
     # selection
     "weak", "continuity", "geometry", "sparse", "selection", "robust", "svws", "strong", "classical",
     # other methods
@@ -25,7 +25,7 @@ ORDER = (
     # scores, records, studies
     "discovery", "metrics", "records", "tables", "runs", "plans", "verify", "studies",
     # what a reader sees
-    "plots", "plots_adapter", "plots_svws", "scripts", "sources", "stills",
+    "plots", "plots_adapter", "plots_svws", "plots_weak", "scripts", "sources", "stills",
     "widgets", "explorers", "cli",
 )  # fmt: skip
 

@@ -1,0 +1,318 @@
+"""Training: the paper's counts, gradients, schedules and stops; what is frozen is what was trained."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from fts import adapter, frozen, samples, training, variants
+from fts.coordinate import CoordinateField
+from fts.data import Observations, observe, simulate
+from fts.device import device, threads
+from fts.domain import Domain
+from fts.features import spline_basis
+from fts.frozen import FrozenField
+from fts.params import PAPER, AdapterParams
+
+DOMAIN = Domain((0.0,), (2 * np.pi,), 0.0, 2.0, (True,))
+
+
+def wave(x: np.ndarray, t: np.ndarray) -> np.ndarray:
+    return 1.5 + np.sin(x - t) + 0.3 * np.cos(2 * x + t)
+
+
+def grid_observations(sensors: int = 30, frames: int = 20, factor: float = 1.0) -> Observations:
+    x = np.linspace(0, 2 * np.pi, sensors, endpoint=False)
+    t = np.linspace(0, 2, frames)
+    X, T = (a.ravel() for a in np.meshgrid(x, t, indexing="ij"))
+    return Observations(X[:, None], T, factor * wave(X, T), DOMAIN, seed=7)
+
+
+def scattered_observations(n: int = 600) -> Observations:
+    rng = np.random.default_rng(4)
+    x, t = rng.uniform(0, 2 * np.pi, n), rng.uniform(0, 2, n)
+    return Observations(x[:, None], t, wave(x, t), DOMAIN, seed=7)
+
+
+def small(**changes: object) -> AdapterParams:
+    base = replace(
+        PAPER["ks"].adapter,
+        rank=6,
+        width=24,
+        knots=4,
+        epochs=400,
+        learning_rate=5e-3,
+        background_epochs=40,
+        ramp_start=60,
+        ramp_length=100,
+        gram_points=64,
+    )
+    return replace(base, **changes)
+
+
+def relative_error(field: FrozenField | CoordinateField) -> float:
+    x, t = np.linspace(0, 2 * np.pi, 50), np.linspace(0, 2, 41)
+    want = wave(x[:, None], t[None, :])
+    return float(np.linalg.norm(field.on_grid(x, t) - want) / np.linalg.norm(want))
+
+
+def build(
+    observations: Observations, params: AdapterParams
+) -> tuple[adapter.Structured, adapter.Reconstruction]:
+    prepared = samples.prepare(observations, torch.device("cpu"))
+    model = adapter.Structured(prepared, observations.domain, params, torch.Generator().manual_seed(1))
+    return model, adapter.Reconstruction(model, prepared, params)
+
+
+@pytest.mark.parametrize(("problem", "count"), [("kdv", 17_853), ("ks", 19_833), ("ad", 21_201)])
+def test_parameter_counts_are_the_papers(problem, count) -> None:
+    observations = observe(simulate(problem), "T20", seed=42)
+    model, _ = build(observations, PAPER[problem].adapter)
+    assert model.size == count
+    dimension = observations.domain.dimension
+    assert variants.parameter_count("structured", PAPER[problem].adapter, dimension) == count
+
+
+def test_variant_widths_are_the_papers_on_ks() -> None:
+    got = {}
+    for variant in ("coordinate-fourier", "coordinate-raw", "coordinate-wide"):
+        params = variants.variant_params(variant, PAPER["ks"].adapter, 1)
+        got[variant] = (params.width, variants.parameter_count(variant, params, 1))
+    assert got == {
+        "coordinate-fourier": (72, 19_873),
+        "coordinate-raw": (98, 19_797),
+        "coordinate-wide": (128, 49_665),
+    }
+
+
+@pytest.mark.parametrize("make", [grid_observations, scattered_observations])
+def test_field_is_learned(make) -> None:
+    field = adapter.fit(make(), small(), progress=False)
+    assert relative_error(field) < 0.03
+
+
+def test_grid_and_scattered_code_give_the_same_gradient() -> None:
+    observations = grid_observations()
+    params = small(frames_per_update=20)
+    model, objective = build(observations, params)
+    hidden = replace(observations)
+    hidden.__dict__["grid"] = None  # the same samples, with their grid forgotten
+    other, scattered = build(hidden, params)
+    for m in (model, other):
+        with torch.no_grad():
+            m.C.copy_(torch.linspace(-1, 1, m.C.numel()).view(m.C.shape))
+    losses = [objective(50), scattered(50)]
+    assert losses[0][0].item() == pytest.approx(losses[1][0].item(), rel=1e-5)
+    assert losses[0][1].item() == pytest.approx(losses[1][1].item(), rel=1e-5)
+    for loss, _ in losses:
+        loss.backward()
+    torch.testing.assert_close(model.network.flat.gradient, other.network.flat.gradient, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(model.coefficients.gradient, other.coefficients.gradient, rtol=1e-4, atol=1e-6)
+
+
+def test_monitored_error_is_that_of_all_observations() -> None:
+    observations = grid_observations(frames=50)
+    model, objective = build(observations, small())
+    with torch.no_grad():
+        model.C.normal_(generator=model.rng)
+    _, error = objective(200)
+    field = model.freeze({}, 1.0)
+    prediction = field(np.column_stack([observations.x, observations.t]))
+    assert error.item() == pytest.approx(np.mean((prediction - observations.y) ** 2), rel=1e-4)
+
+
+def test_background_phase_leaves_c_at_zero() -> None:
+    field = adapter.fit(grid_observations(), small(epochs=40, keep="terminal"), progress=False)
+    assert not field.time.C.any()
+    mean = wave(np.linspace(0, 6, 9)[:, None], np.linspace(0, 2, 20)[None, :]).mean(axis=1)
+    # Only the background moved, towards the mean over the observed times.
+    before = adapter.fit(grid_observations(), small(epochs=1, keep="terminal"), progress=False)
+    x, t = np.linspace(0, 6, 9), np.array([1.0])
+    errors = [np.linalg.norm(f.on_grid(x, t)[:, 0] - mean) for f in (before, field)]
+    assert errors[1] < errors[0] / 4
+
+
+def test_capped_penalty_keeps_its_direction() -> None:
+    x = torch.tensor(3.0, requires_grad=True)
+    penalty = x**2
+    capped = adapter._capped(penalty, torch.tensor(0.9))
+    assert capped.item() == pytest.approx(0.9)
+    capped.backward()
+    assert x.grad.item() == pytest.approx(6.0 * 0.1)  # scaled by 0.9 / 9, not zero
+    assert adapter._capped(penalty.detach(), torch.tensor(100.0)).item() == 9.0
+
+
+def test_penalties_ramp_linearly_and_stay_below_their_caps() -> None:
+    params = small()
+    _, objective = build(grid_observations(), params)
+    assert objective._ramp(params.ramp_start) == 0.0
+    assert objective._ramp(params.ramp_start + params.ramp_length // 2) == 0.5
+    assert objective._ramp(params.ramp_start + 10 * params.ramp_length) == 1.0
+    features = torch.randn(64, params.rank, generator=torch.Generator().manual_seed(0)) * 30
+    observed = torch.tensor(0.01)
+    total = objective._penalties(features, 1.0, observed)
+    assert total.item() <= (params.cap_phi + params.cap_t) * 0.01 * 1.0001
+    _, unpenalized = build(grid_observations(), replace(params, lam_phi=0.0, lam_t=0.0))
+    assert unpenalized._ramp(10**6) == 0.0
+
+
+def test_curvature_gram_integrates_the_second_derivative() -> None:
+    params = small(curvature_points=4000)
+    gram = adapter.curvature_gram(params, (0.0, 2.0))
+    t = np.linspace(0, 2, 60)
+    basis = spline_basis(t, params.splines, (0.0, 2.0))
+    c, *_ = np.linalg.lstsq(basis, t**3, rcond=None)
+    # integral of (6 t)^2 over [0, 2] is 96
+    assert c @ gram @ c == pytest.approx(96.0, rel=1e-2)
+
+
+def test_same_seed_same_field_other_seed_other_field() -> None:
+    observations, params = grid_observations(), small(epochs=60)
+    first, second = (adapter.fit(observations, params, progress=False) for _ in range(2))
+    other = adapter.fit(observations, params, seed=8, progress=False)
+    for one, two in zip(first.space.weights, second.space.weights, strict=True):
+        np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(first.time.C, second.time.C)
+    assert not np.array_equal(first.space.frequencies, other.space.frequencies)
+
+
+def test_units_do_not_matter() -> None:
+    params = small(epochs=60)
+    one = adapter.fit(grid_observations(), params, progress=False)
+    thousand = adapter.fit(grid_observations(factor=1000.0), params, progress=False)
+    axes = (np.linspace(0, 6, 20), np.linspace(0, 2, 15))
+    np.testing.assert_allclose(1000 * one.on_grid(*axes), thousand.on_grid(*axes), rtol=2e-3, atol=1.0)
+
+
+def test_best_iterate_is_kept_and_terminal_is_the_last() -> None:
+    observations = grid_observations()
+    # A learning rate that overshoots: the last iterate is not the best one.
+    params = small(epochs=150, learning_rate=0.1, frames_per_update=4)
+    best = adapter.fit(observations, params, progress=False)
+    last = adapter.fit(observations, replace(params, keep="terminal"), progress=False)
+    assert last.made["kept"] == 150
+    assert best.made["error"] <= last.made["error"]
+    points = np.column_stack([observations.x, observations.t])
+    variance = observations.y.var()
+    for field in (best, last):
+        error = np.mean((field(points) - observations.y) ** 2) / variance
+        assert error == pytest.approx(field.made["error"], rel=1e-3)
+
+
+def test_patience_stops_a_run_that_no_longer_improves() -> None:
+    params = small(patience=30, min_decrease=10.0, background_epochs=50)
+    field = adapter.fit(grid_observations(), params, progress=False)
+    assert field.made["updates"] == 80
+    assert (
+        adapter.fit(grid_observations(), replace(params, patience=0, epochs=90), progress=False).made[
+            "updates"
+        ]
+        == 90
+    )
+
+
+def test_divergence_names_the_update_and_the_cause() -> None:
+    with pytest.raises(ValueError, match=r"at update \d+.*learning_rate"):
+        adapter.fit(grid_observations(), small(learning_rate=1e30, clip=1e30), progress=False)
+
+
+def test_interruption_passes_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(self: adapter.Reconstruction, update: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(adapter.Reconstruction, "__call__", interrupted)
+    before = torch.get_num_threads()
+    with pytest.raises(KeyboardInterrupt):
+        adapter.fit(grid_observations(), small(), progress=False)
+    assert torch.get_num_threads() == before
+
+
+def test_too_few_data_are_refused() -> None:
+    with pytest.raises(ValueError, match="5 positions cannot carry 6"):
+        adapter.fit(grid_observations(sensors=5), small(), progress=False)
+    constant = replace(grid_observations(), y=np.full(600, 2.0))
+    with pytest.raises(ValueError, match="no field to fit"):
+        adapter.fit(constant, small(), progress=False)
+
+
+def test_positive_field_stays_positive(tmp_path: Path) -> None:
+    field = adapter.fit(grid_observations(), small(positive=True), progress=False)
+    assert relative_error(field) < 0.05
+    assert field.on_grid(np.linspace(-9, 9, 200), np.linspace(0, 2, 30)).min() > 0
+
+
+def test_user_data_get_settings_scaled_to_their_domain() -> None:
+    observations = observe(simulate("ks"), "S20", seed=42)
+    assert adapter.settings(observations) == PAPER["ks"].adapter
+    # Without a name the same data are given nearly the scale the paper gives them.
+    anonymous = adapter.settings(replace(observations, problem=None))
+    assert 0.5 <= anonymous.coordinate_scale / PAPER["ks"].adapter.coordinate_scale <= 2
+    # A longer unit of length is a smaller scale.
+    kilo = Domain((0.0,), (2000 * np.pi,), 0.0, 2.0, (True,))
+    for make in (grid_observations, scattered_observations):
+        near = make()
+        far = replace(near, x=1000 * near.x, domain=kilo)
+        ratio = adapter.settings(near).coordinate_scale / adapter.settings(far).coordinate_scale
+        assert ratio == pytest.approx(1000)
+
+
+@pytest.mark.parametrize("variant", variants.VARIANTS)
+def test_variants_train_freeze_and_load(variant, tmp_path: Path) -> None:
+    params = small(epochs=150, frames_per_update=10)
+    field = variants.fit_variant(grid_observations(), variant, params, progress=False)
+    assert field.made["variant"] == variant
+    assert field.made["error"] < field.made["losses"][0][1] / 4
+    field.save(tmp_path / "field.fts")
+    again = frozen.load(tmp_path / "field.fts")
+    assert type(again) is type(field)
+    axes = (np.linspace(0, 6, 11), np.linspace(0, 2, 7))
+    np.testing.assert_array_equal(again.on_grid(*axes), field.on_grid(*axes))
+
+
+def test_unknown_variant_is_refused() -> None:
+    with pytest.raises(ValueError, match="choose one of"):
+        variants.fit_variant.__wrapped__(grid_observations(), "deep")  # type: ignore[attr-defined]
+
+
+def test_coordinate_field_differentiates() -> None:
+    params = small(epochs=30)
+    field = variants.fit_variant(grid_observations(), "coordinate-fourier", params, progress=False)
+    assert isinstance(field, CoordinateField)
+    points = np.random.default_rng(0).uniform((0, 0.1), (6, 1.9), size=(30, 2))
+    h = 1e-4
+    for axis, (alpha, order) in enumerate([((1,), 0), ((0,), 1)]):
+        step = h * np.eye(2)[axis]
+        slope = (field(points + step) - field(points - step)) / (2 * h)
+        np.testing.assert_allclose(field.derivative(points, alpha, order), slope, rtol=1e-5, atol=1e-7)
+
+
+def test_threads_and_device_are_the_callers(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = torch.get_num_threads()
+    with threads(1):
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == before
+    with pytest.raises(ValueError, match="1 or more"), threads(0):
+        pass
+    monkeypatch.setenv("FTS_DEVICE", "cpu")
+    assert device().type == "cpu"
+    monkeypatch.setenv("FTS_DEVICE", "abacus")
+    with pytest.raises(ValueError, match="set it to cpu"):
+        device()
+
+
+def test_progress_is_silent_when_told(capfd: pytest.CaptureFixture[str]) -> None:
+    adapter.fit(grid_observations(), small(epochs=30), progress=False)
+    adapter.fit(grid_observations(), small(epochs=30), progress=True)  # over before a bar would be drawn
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert captured.err.strip() == ""
+
+
+def test_bar_shows_loss_when_a_run_is_long(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training, "_BAR_DELAY", 0.0)
+    adapter.fit(grid_observations(), small(epochs=120), progress=True)
+    assert "loss=" in capfd.readouterr().err
