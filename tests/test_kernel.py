@@ -1,0 +1,307 @@
+"""The closed-form field: its algebra against dense matrices, its errors against refits, its frozen form."""
+
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fts import kernel, kronecker, weak
+from fts.data import Observations, observe, simulate
+from fts.domain import Domain
+from fts.frozen import FrozenField
+from fts.kronecker import Factor, Kernel
+from fts.params import WeakParams
+from fts.terms import Library
+
+PERIOD = 2 * np.pi
+DOMAIN = Domain((0.0,), (PERIOD,), 0.0, 2.0, (True,))
+OPEN = Domain((0.0, 0.0), (1.0, 2.0), 0.0, 1.0, (False, False))
+NUGGET = 1e-3
+
+
+def _wave(x: np.ndarray, t: np.ndarray) -> np.ndarray:
+    return np.exp(np.sin(x - t)) + 0.3 * np.cos(2 * x + t)
+
+
+def _observations(
+    sensors: int, frames: int, noise: float = 0.0, seed: int = 4, domain: Domain = DOMAIN
+) -> Observations:
+    rng = np.random.default_rng(seed)
+    # one random position per cell: irregular, without gaps that no method could bridge
+    x = (np.arange(sensors) + rng.uniform(0.1, 0.9, sensors)) * PERIOD / sensors
+    t = np.linspace(0, 2, frames)
+    xx, tt = np.repeat(x, frames), np.tile(t, sensors)
+    y = _wave(xx, tt)
+    return Observations(xx[:, None], tt, y + noise * y.std() * rng.standard_normal(y.size), domain)
+
+
+def _plane(sensors: int, frames: int) -> Observations:
+    """Scattered sensors in two dimensions."""
+    rng = np.random.default_rng(6)
+    points = rng.uniform([0, 0], [1, 2], (sensors, 2))
+    t = np.linspace(0, 1, frames)
+    x, tt = np.repeat(points, frames, axis=0), np.tile(t, sensors)
+    y = np.exp(-((x[:, 0] - 0.4 - 0.2 * tt) ** 2) - (x[:, 1] - 1) ** 2)
+    return Observations(x, tt, y, OPEN)
+
+
+def _small_parts(circle: bool) -> tuple[Factor, ...]:
+    rng = np.random.default_rng(0)
+    x = np.arange(7) * PERIOD / 7 if circle else np.sort(rng.uniform(0, PERIOD, 7))
+    space = Factor(x[:, None], (PERIOD,), (PERIOD,))
+    plane = Factor(rng.uniform(0, 1, (5, 2)), (1.0, 1.0), (None, None))
+    time = Factor(np.sort(rng.uniform(0, 2, 4))[:, None], (2.0,), (None,))
+    return space, plane, time
+
+
+KERNELS = (Kernel("rational", (1.1,)), Kernel("gaussian", (0.5, 0.8)), Kernel("rational", (0.9,)))
+
+
+def _dense(parts: tuple[Factor, ...]) -> np.ndarray:
+    matrix = np.ones((1, 1))
+    for part, chosen in zip(parts, KERNELS, strict=True):
+        matrix = np.kron(matrix, part.cross(part.points, chosen))
+    return matrix
+
+
+@pytest.mark.parametrize("circle", [False, True])
+def test_product_solve_is_the_dense_solve(circle: bool) -> None:
+    parts = _small_parts(circle)
+    y = np.random.default_rng(1).standard_normal((7, 5, 4))
+    spectra = [kronecker.decompose(part, k) for part, k in zip(parts, KERNELS, strict=True)]
+    solved = kronecker.rotate(y, spectra) * kronecker.precision(spectra, NUGGET)
+    for axis, spectrum in enumerate(spectra):
+        solved = kronecker.multiply(solved, spectrum.vectors, axis)
+    dense = np.linalg.solve(_dense(parts) + NUGGET * np.eye(y.size), y.ravel())
+    assert np.allclose(solved.ravel(), dense, rtol=1e-9, atol=1e-9 * np.abs(dense).max())
+
+
+def test_fourier_modes_diagonalize_a_circle() -> None:
+    for n in (7, 8):
+        part = Factor((np.arange(n) * PERIOD / n + 0.3)[:, None], (PERIOD,), (PERIOD,))
+        assert part.circulant
+        spectrum = kronecker.decompose(part, KERNELS[0])
+        again = (spectrum.vectors * spectrum.values) @ spectrum.vectors.T
+        assert np.allclose(again, part.cross(part.points, KERNELS[0]), atol=1e-13)
+        assert np.allclose(spectrum.vectors.T @ spectrum.vectors, np.eye(n), atol=1e-13)
+
+
+@pytest.mark.parametrize("circle", [False, True])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_left_out_errors_are_those_of_refits(circle: bool, axis: int) -> None:
+    parts = _small_parts(circle)
+    y = np.random.default_rng(2).standard_normal((7, 5, 4))
+    spectra = [kronecker.decompose(part, k) for part, k in zip(parts, KERNELS, strict=True)]
+    shortcut = kronecker.left_out(spectra, kronecker.rotate(y, spectra), NUGGET, axis, parts[axis])
+    matrix = _dense(parts) + NUGGET * np.eye(y.size)
+    place = np.indices(y.shape)[axis].ravel()
+
+    def refit(slices: tuple[int, ...]) -> float:
+        out = np.isin(place, slices)
+        keep = ~out
+        predicted = matrix[np.ix_(out, keep)] @ np.linalg.solve(matrix[np.ix_(keep, keep)], y.ravel()[keep])
+        return float(np.mean((predicted - y.ravel()[out]) ** 2))
+
+    pairs = parts[axis].partners
+    if parts[axis].circulant:  # on a circle the last slice and the first are neighbours too
+        pairs = np.vstack([pairs, [6, 0]])
+    assert shortcut[0] == pytest.approx(np.mean([refit((j,)) for j in range(y.shape[axis])]), rel=1e-9)
+    assert shortcut[1] == pytest.approx(np.mean([refit(tuple(pair)) for pair in pairs]), rel=1e-9)
+
+
+def test_scattered_partners_are_nearest_neighbours() -> None:
+    points = np.array([[0.0, 0.0], [0.1, 0.0], [1.0, 1.0], [1.0, 0.9], [0.0, 0.3]])
+    part = Factor(points, (1.0, 1.0), (None, None))
+    assert {tuple(pair) for pair in part.partners.tolist()} == {(0, 1), (2, 3), (0, 4)}
+
+
+def test_clean_data_are_interpolated() -> None:
+    observations = _observations(30, 20)
+    field = kernel.fit(observations, progress=False)
+    points = np.column_stack([observations.x, observations.t])
+    tolerance = field.made["parameters"]["tolerance"]
+    assert np.std(field(points) - observations.y) < 3 * tolerance * np.std(observations.y)
+
+
+def test_error_falls_faster_than_any_fixed_order() -> None:
+    x, t = np.linspace(0, PERIOD, 61), np.linspace(0, 2, 31)
+    exact = _wave(*np.meshgrid(x, t, indexing="ij"))
+    errors = [
+        np.sqrt(np.mean((kernel.condition(_observations(n, n), progress=False).on_grid(x, t) - exact) ** 2))
+        for n in (8, 12, 18)
+    ]
+    rates = [np.log(a / b) / np.log(1.5) for a, b in pairwise(errors)]
+    assert min(rates) > 3
+    assert errors[-1] < 1e-4
+
+
+def test_field_and_derivatives_are_periodic() -> None:
+    field = kernel.fit(_observations(30, 20), progress=False)
+    t = np.linspace(0, 2, 5)
+    for order in range(5):
+        ends = field.on_grid(np.array([0.0, PERIOD]), t, alpha=(order,))
+        assert np.allclose(ends[0], ends[1], atol=1e-9)
+
+
+def test_derivatives_approach_those_of_the_field() -> None:
+    field = kernel.fit(_observations(40, 40), progress=False)
+    x, t = np.linspace(0, PERIOD, 41), np.linspace(0.3, 1.7, 21)
+    grid = np.meshgrid(x, t, indexing="ij")
+    h = 1e-4
+    # the complex step is exact for an analytic field
+    slope = np.imag(_wave(grid[0] + 1j * h, grid[1])) / h
+    rate = np.imag(_wave(grid[0], grid[1] + 1j * h)) / h
+    assert np.abs(field.on_grid(x, t, alpha=(1,)) - slope).max() < 1e-3
+    assert np.abs(field.on_grid(x, t, order=1) - rate).max() < 1e-3
+    step = 1e-3
+    for alpha, order in (((4,), 0), ((2,), 2)):
+        below = (alpha[0] - 1,)
+        difference = field.on_grid(x + step, t, alpha=below, order=order)
+        difference = (difference - field.on_grid(x - step, t, alpha=below, order=order)) / (2 * step)
+        exact = field.on_grid(x, t, alpha=alpha, order=order)
+        assert np.abs(exact - difference).max() < 1e-4 * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_freezing_keeps_the_posterior_mean_to_the_stated_tolerance(noise: float) -> None:
+    observations = _observations(40, 30, noise)
+    posterior = kernel.condition(observations, progress=False)
+    field = kernel.freeze(posterior, observations)
+    axes = (np.linspace(0, PERIOD, 101), np.linspace(0, 2, 61))
+    difference = field.on_grid(*axes) - posterior.on_grid(*axes)
+    tolerance = field.made["parameters"]["tolerance"]
+    assert tolerance == pytest.approx(max(1e-6, 1e-3 * posterior.noise / posterior.scale))
+    assert np.sqrt(np.mean(difference**2)) < 2 * tolerance * posterior.scale
+
+
+def test_freezing_keeps_weak_systems() -> None:
+    observations = _observations(40, 30)
+    posterior = kernel.condition(observations, progress=False)
+    library = Library.parse(["u", "u*u_x", "u_xx", "u_xxxx"])
+    params = WeakParams(half_widths=(1.0, 0.4), patches=(6, 5), nodes=(40, 30), power=8)
+    one, two = (
+        weak.assemble(field, library, params, np.array([0.3, 0.6]))
+        for field in (posterior, kernel.freeze(posterior, observations))
+    )
+    assert np.allclose(one.A, two.A, atol=1e-5 * np.abs(one.A).max(axis=0))
+    assert np.allclose(one.b, two.b, atol=1e-5 * np.abs(one.b).max())
+
+
+@pytest.mark.parametrize("noise", [0.05, 0.2, 0.5])
+def test_noise_is_estimated_and_suppressed(noise: float) -> None:
+    observations = _observations(40, 40, noise)
+    posterior = kernel.condition(observations, progress=False)
+    exact = _wave(observations.x[:, 0], observations.t)
+    assert posterior.noise == pytest.approx(noise * exact.std(), rel=0.15)
+    grid = observations.grid
+    assert grid is not None
+    fitted = posterior.on_grid(grid.sensors[:, 0], grid.frames)
+    assert np.std(fitted.ravel() - exact) < 0.35 * noise * exact.std()
+
+
+def test_posterior_variance_is_that_of_the_dense_process() -> None:
+    observations = _plane(12, 6)
+    posterior = kernel.condition(observations, progress=False)
+    axes = (np.array([0.1, 0.7]), np.array([0.2, 1.1, 1.9]), np.array([0.05, 0.5]))
+    variance = kernel.PosteriorVariance(posterior)
+    points = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 3)
+    sensors, frames = posterior.parts
+    chosen = posterior.choice.kernels
+    matrix = np.kron(sensors.cross(sensors.points, chosen[0]), frames.cross(frames.points, chosen[1]))
+    matrix += posterior.nugget * np.eye(len(matrix))
+    rows = np.einsum(
+        "ns,nf->nsf", sensors.cross(points[:, :2], chosen[0]), frames.cross(points[:, 2:], chosen[1])
+    )
+    rows = rows.reshape(len(points), -1)
+    rest = 1 - np.einsum("ns,sn->n", rows, np.linalg.solve(matrix, rows.T))
+    scale = posterior.scale**2 * posterior.amplitude
+    assert np.allclose(variance.on_grid(*axes).ravel(), scale * rest, atol=1e-6 * scale)
+    assert variance.domain == OPEN
+
+
+def test_variance_is_small_at_samples_and_says_what_to_expect_between() -> None:
+    observations = _observations(24, 24, noise=0.1)
+    field, variance = kernel.fit_with_variance(observations, progress=False)
+    x, t = np.linspace(0, PERIOD, 80), np.linspace(0, 2, 40)
+    error = field.on_grid(x, t) - _wave(*np.meshgrid(x, t, indexing="ij"))
+    expected = np.sqrt(np.mean(variance.on_grid(x, t)))
+    assert 0.4 < np.sqrt(np.mean(error**2)) / expected < 2.5
+
+
+def test_scattered_sensors_in_two_dimensions() -> None:
+    observations = _plane(120, 10)
+    field = kernel.fit(observations, progress=False)
+    x, y, t = np.linspace(0.1, 0.9, 9), np.linspace(0.2, 1.8, 9), np.linspace(0, 1, 7)
+    xx, yy, tt = np.meshgrid(x, y, t, indexing="ij")
+    exact = np.exp(-((xx - 0.4 - 0.2 * tt) ** 2) - (yy - 1) ** 2)
+    assert np.abs(field.on_grid(x, y, t) - exact).max() < 1e-5
+    assert field.space.dimension == 2
+
+
+def test_full_grids_use_one_factor_per_axis() -> None:
+    trajectory = simulate("ad")
+    observations = observe(trajectory, "T20", seed=42)
+    posterior = kernel.condition(observations, progress=False)
+    assert [len(part.points) for part in posterior.parts] == [51, 51, 12]
+    u = kernel.freeze(posterior, observations).on_grid(*trajectory.axes, trajectory.t)
+    assert np.linalg.norm(u - trajectory.u) < 1e-3 * np.linalg.norm(trajectory.u)
+
+
+def test_choice_does_not_depend_on_units() -> None:
+    one = _observations(16, 12)
+    scaled = Domain((0.0,), (PERIOD * 100,), 0.0, 0.02, (True,))
+    two = Observations(one.x * 100, one.t / 100, 5 + 1e3 * one.y, scaled)
+    a, b = (kernel.condition(each, progress=False).choice for each in (one, two))
+    assert a.nugget == pytest.approx(b.nugget)
+    assert b.kernels[0].lengths[0] == pytest.approx(100 * a.kernels[0].lengths[0])
+    assert b.kernels[1].lengths[0] == pytest.approx(a.kernels[1].lengths[0] / 100)
+
+
+def test_saved_field_is_small_and_loads_as_it_was(tmp_path: Path) -> None:
+    field = kernel.fit(_observations(40, 30, noise=0.05), progress=False)
+    path = tmp_path / "field.fts"
+    field.save(path)
+    again = FrozenField.load(path)
+    axes = (np.linspace(0, PERIOD, 13), np.linspace(0, 2, 7))
+    assert np.array_equal(
+        again.on_grid(*axes, alpha=(2,), order=1), field.on_grid(*axes, alpha=(2,), order=1)
+    )
+    assert again.made == field.made
+    assert path.stat().st_size < 100_000
+
+
+def test_size_is_bounded_by_loosening_the_stated_tolerance() -> None:
+    rng = np.random.default_rng(9)
+    x, t = np.arange(120) * PERIOD / 120, np.linspace(0, 2, 120)
+    y = rng.standard_normal((120, 120))  # nothing to compress
+    observations = Observations(np.repeat(x, 120)[:, None], np.tile(t, 120), y.ravel(), DOMAIN)
+    parts = kronecker.factors(x[:, None], (x,), t, DOMAIN)
+    kernels = (Kernel("gaussian", (0.1,)), Kernel("gaussian", (0.04,)))
+    spectra = tuple(kronecker.decompose(part, k) for part, k in zip(parts, kernels, strict=True))
+    weights = kronecker.rotate(y, spectra) * kronecker.precision(spectra, 1e-8)
+    choice = kronecker.Choice(kernels, 1e-8, (1.0, 1.0))
+    posterior = kernel.Posterior(parts, spectra, choice, weights, 0.0, 1.0, 1.0, DOMAIN)
+    field = kernel.freeze(posterior, observations)
+    assert field.space.arrays()["coefficients"].size + field.time.arrays()["coefficients"].size <= 24_000
+    assert field.made["parameters"]["tolerance"] > 1e-6
+
+
+def test_scattered_samples_are_sent_to_the_network() -> None:
+    rng = np.random.default_rng(1)
+    x, t = rng.uniform(0, PERIOD, (50, 1)), rng.uniform(0, 2, 50)
+    with pytest.raises(ValueError, match='recipe="projected"'):
+        kernel.fit(Observations(x, t, x[:, 0] * t, DOMAIN), progress=False)
+
+
+def test_constant_data_are_refused() -> None:
+    one = _observations(8, 6)
+    with pytest.raises(ValueError, match=r"all samples equal 2\.0"):
+        kernel.fit(Observations(one.x, one.t, np.full(len(one), 2.0), DOMAIN), progress=False)
+
+
+def test_no_torch() -> None:
+    code = "import sys, fts.kernel; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
