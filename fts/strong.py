@@ -35,6 +35,21 @@ def strong(
     return total
 
 
+def spectral_partials(
+    u: Float[np.ndarray, "nx nt"], length: float
+) -> Callable[[tuple[int, int, int]], Float[np.ndarray, "nx nt"]]:
+    """D_alpha u of a field tabulated on a periodic axis of the given length: multiply by (i k)^alpha."""
+    k = 2j * np.pi * np.fft.rfftfreq(len(u), d=length / len(u))[:, None]
+    spectrum = np.fft.rfft(u, axis=0)
+
+    def partial(alpha: tuple[int, int, int]) -> np.ndarray:
+        if any(alpha[1:]):
+            raise ValueError(f"multi-index {alpha}: a table over x alone has no derivative along y or z")
+        return np.fft.irfft(k ** alpha[0] * spectrum, n=len(u), axis=0)
+
+    return partial
+
+
 def _differentiate(products: dict[tuple, int], axis: int) -> dict[tuple, int]:
     """Product rule for q^(k)(u) * D_beta1 u * ... * D_betak u along one axis."""
     unit = tuple(int(other == axis) for other in range(3))

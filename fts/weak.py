@@ -136,7 +136,7 @@ def check_geometry(domain: Domain, library: Library, params: WeakParams) -> None
     if params.power <= max(library.order, 1):
         raise ValueError(
             f"kernel power p = {params.power} must exceed the highest derivative order, "
-            f"{max(library.order, 1)}: boundary terms would survive integration by parts"
+            f"{max(library.order, 1)}: the kernel's derivatives must vanish at the edge of a patch"
         )
     for extent, h, n, nodes in zip(
         domain.extents, params.half_widths, params.patches, params.nodes, strict=True

@@ -1,13 +1,10 @@
 """Terms: what the grammar reads, what it refuses and why, and that printing and reading are inverse."""
 
-import ast
-import inspect
 import math
 import random
 import string
 import subprocess
 import sys
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -15,7 +12,7 @@ import sympy
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from fts import calculus, conservative, expressions, grammar, terms
+from fts import calculus, expressions, grammar
 from fts.strong import strong
 from fts.terms import Equation, Library, Term, TermError, parse_term
 
@@ -152,26 +149,6 @@ def test_any_text_is_a_term_or_the_one_error() -> None:
     child = subprocess.run([sys.executable, __file__, "100000"], capture_output=True, text=True, check=False)
     assert child.returncode == 0, child.stderr
     assert int(child.stdout) > 15_000  # a generator that only makes nonsense would test nothing
-
-
-@pytest.mark.parametrize("module", [grammar, expressions, calculus, conservative, terms])
-def test_no_reader_of_text_can_execute_it(module: ModuleType) -> None:
-    tree = ast.parse(inspect.getsource(module))
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    used |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    used |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    assert not used & {
-        "eval",
-        "exec",
-        "compile",
-        "sympify",
-        "parse_expr",
-        "literal_eval",
-        "__import__",
-        "sympy",
-    } - (
-        {"compile"} if module is grammar else set()  # re.compile of the tokens
-    )
 
 
 def test_executable_text_is_refused() -> None:
