@@ -21,11 +21,15 @@ from fts.features import NetworkFeatures, SplineCoefficients, spline_basis
 from fts.frozen import FrozenField
 from fts.networks import Encoding, Flat, Network, gaussian_rows
 from fts.params import PAPER, AdapterParams
+from fts.radial import SeriesFeatures, as_series
 from fts.samples import Samples, prepare
 from fts.training import Trace, train
 
 # Where an update sees only some positions, the error over all of them is taken this often.
 _CHECK_EVERY = 25
+# A field's file stays below 100 KB: a 1D network with more parameters is stored by what it computes.
+_LARGEST_NETWORK = 23_000
+_TRUNCATION = 1e-12
 
 
 def fit(
@@ -96,12 +100,14 @@ class Structured:
             self.C.mul_(unit)
             network.weights[-1][0].mul_(unit)  # the background's row
             network.biases[-1][0].mul_(unit)
-        space = NetworkFeatures(
+        space: NetworkFeatures | SeriesFeatures = NetworkFeatures(
             frequencies=to_numpy(network.encoding.rows),
             scale=network.encoding.scale,
             weights=tuple(to_numpy(weight.T) for weight in network.weights),
             biases=tuple(to_numpy(bias) for bias in network.biases),
         )
+        if len(network.flat) > _LARGEST_NETWORK and space.dimension == 1:
+            space = as_series(space, self.domain.low[0], self.domain.high[0], _TRUNCATION)
         splines = SplineCoefficients(to_numpy(self.C), self.mean, self.interval)
         return FrozenField(space, splines, self.domain, made, positive=self.params.positive)
 

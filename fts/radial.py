@@ -15,6 +15,8 @@ from jaxtyping import Float
 from numpy.polynomial import chebyshev
 from scipy.fft import dct
 
+from fts.features import Features
+
 Family = Literal["gaussian", "rational"]
 FAMILIES: tuple[Family, ...] = ("gaussian", "rational")
 # Scattered points evaluated at once in several dimensions; bounds the intermediate of the first contraction.
@@ -153,6 +155,21 @@ class SeriesFeatures:
     def _tensor(self) -> np.ndarray:
         sizes = (basis.size for basis in self.bases)
         return self.coefficients.astype(float).reshape(*sizes, -1)
+
+
+def as_series(space: Features, low: float, high: float, tolerance: float) -> SeriesFeatures:
+    """Features of one axis as Chebyshev series on [low, high], cut at `tolerance` of the largest coefficient."""
+    if space.dimension != 1:
+        raise ValueError(f"features of {space.dimension} axes have no series on one: keep the network")
+    for size in (64, 128, 256, 512, 1024):
+        basis = Basis(low, high, False, size)
+        series = basis.transform(space.at(basis.nodes[:, None], (0,)))
+        above = np.flatnonzero(np.abs(series).max(axis=1) > tolerance * np.abs(series).max())
+        # Once the last eighth is below the tolerance, what the nodes cannot tell apart is too.
+        if above[-1] < size - size // 8:
+            kept = int(above[-1]) + 1
+            return SeriesFeatures((Basis(low, high, False, kept),), series[:kept])
+    raise ValueError(f"1024 coefficients do not hold the features to {tolerance}: keep the network")
 
 
 @dataclass(frozen=True)

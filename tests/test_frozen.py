@@ -12,6 +12,7 @@ from fts import files
 from fts.domain import Domain
 from fts.features import NetworkFeatures, SplineCoefficients, spline_basis
 from fts.frozen import CallableField, FrozenField, TabulatedField
+from fts.radial import as_series
 
 INTERVAL = (0.0, 3.0)
 ALPHAS_1D = [(0,), (1,), (2,), (3,), (4,)]
@@ -121,6 +122,19 @@ def test_disk_round_trip_is_exact(tmp_path: Path, dimension) -> None:
     assert again.domain == field.domain
     again.save(tmp_path / "b.fts")
     assert (tmp_path / "a.fts").read_bytes() == (tmp_path / "b.fts").read_bytes()
+
+
+def test_network_as_a_series_keeps_values_and_derivatives(tmp_path: Path) -> None:
+    field = make_field(1, positive=True)
+    table = dataclasses.replace(field, space=as_series(field.space, -2.0, 2.0, 1e-12))
+    points = scattered(1)
+    for order, tolerance in enumerate((1e-10, 1e-9, 1e-8, 1e-7, 1e-6)):
+        want = field.derivative(points, (order,))
+        assert np.linalg.norm(table.derivative(points, (order,)) - want) < tolerance * np.linalg.norm(want)
+    table.save(tmp_path / "a.fts")
+    np.testing.assert_array_equal(FrozenField.load(tmp_path / "a.fts")(points), table(points))
+    with pytest.raises(ValueError, match="keep the network"):
+        as_series(make_field(2).space, -2.0, 2.0, 1e-9)
 
 
 def test_damage_is_refused_with_a_remedy(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ ORDER = (
     # the truth and what is seen of it
     "domain", "problems", "solvers", "data", "readers",
     # frozen fields, without torch
-    "jets", "features", "radial", "coordinate", "tabulated", "frozen", "shipped", "network", "kronecker", "kernel",
+    "jets", "features", "radial", "coordinate", "frozen", "shipped", "network", "kronecker", "kernel",
     # training, with torch
     "bandwidth", "device", "networks", "samples", "training", "adapter", "variants", "projected", "recipes",
     # selection
