@@ -1,6 +1,7 @@
 """Selections and records -> the figures and tables of the chapter on stability-validated weak selection."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -211,9 +212,7 @@ def _beside(ours: Summary | None, theirs: Cell | None, measures: Sequence[str]) 
             continue
         mine = None if ours is None else getattr(ours, name)
         published = None if theirs is None else getattr(theirs, name)
-        write: Callable[[float], str] = (
-            (lambda v: f"{v:.0f}/5") if name == "exact" else (lambda v: f"{v:.2g}")
-        )
+        write: Callable[[Any], str] = (lambda v: f"{v:.0f}/5") if name == "exact" else (lambda v: f"{v:.2g}")
         left = "not run" if mine is None else write(mine)
         right = "–" if published is None else write(published)
         mark = "" if mine is None or published is None else " " + _mark(mine, published, name == "exact")
@@ -221,7 +220,7 @@ def _beside(ours: Summary | None, theirs: Cell | None, measures: Sequence[str]) 
     return "; ".join(parts) or "–"
 
 
-def _mark(ours: float, theirs: float, more_is_better: bool) -> str:
+def _mark(ours: float | int, theirs: float | int, more_is_better: bool) -> str:
     if np.isclose(ours, theirs, rtol=0.02):
         return _EQUAL
     return _BETTER if (ours > theirs) == more_is_better else _WORSE

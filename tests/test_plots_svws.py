@@ -1,0 +1,90 @@
+"""Figures and tables of the selection chapter: drawn from made selections and made records."""
+
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+from test_svws import PARAMS, systems
+
+from fts import paper_tables, plots_svws, robust, svws, tables
+from fts.domain import Domain
+from fts.frozen import CallableField
+
+
+@pytest.fixture(scope="module")
+def found():
+    return svws.select_from(systems(noise=0.3), PARAMS)
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+def texts(figure: Figure) -> str:
+    """All text of a figure."""
+    return " ".join(item.get_text() for item in figure.findobj(plt.Text))
+
+
+def test_the_steps_of_the_rule_are_drawn(found):
+    pool = found.trace.candidates
+    drawn = plots_svws.proposals(pool)
+    drawn.canvas.draw()
+    assert f"{max(pool.counts)}: " in texts(drawn), "the legend counts the proposals"
+    bars = plots_svws.recurrence(pool, 0.5).axes[0].patches
+    np.testing.assert_allclose([bar.get_height() for bar in bars], pool.pi)
+    risks = plots_svws.risks(found.trace)
+    risks.canvas.draw()
+    lines = [line.get_xdata()[0] for line in risks.axes[0].lines if len(set(line.get_xdata())) == 1]
+    assert found.trace.bound in lines, "the rule's line stands at the bound"
+
+
+def test_residuals_and_weights_are_drawn(found):
+    rng = np.random.default_rng(0)
+    plots_svws.residual_tails(rng.standard_t(2, 500)).canvas.draw()
+    x, t = np.linspace(0, 1, 20), np.linspace(0, 1, 10)
+    field = CallableField(lambda x, t: x + t, Domain((0.0,), (1.0,), 0.0, 1.0, (False,)))
+    weights = robust.biweights(rng.standard_normal(50))
+    figure = plots_svws.where_rows_fail(field, np.zeros((20, 10)), (x, t), rng.random((50, 2)), weights)
+    figure.canvas.draw()
+    assert len(figure.axes) == 4
+
+
+def cell(**changes) -> tables.Summary:
+    values = {"runs": 5, "exact": 5, "f1": 1.0, "e_xi": 0.02, "e_u": 0.05, "e_u_max": 0.1}
+    quartiles = {"e_u_quartiles": (0.04, 0.06), "f1_quartiles": (1.0, 1.0)}
+    return tables.Summary(**(values | quartiles | changes))
+
+
+def test_cells_stand_beside_the_papers_with_a_mark():
+    ours = {
+        ("paper", "ks", "S20", 0.0): cell(e_xi=0.0350),
+        ("paper", "ks", "T20", 0.0): cell(e_xi=0.5, exact=4),
+        ("paper", "ad", "S20", 0.0): cell(e_xi=0.001),
+    }
+    made = plots_svws.beside_paper(ours, paper_tables.main(), {"structured": ("paper", 0.0)})
+    row = dict(zip(made.header, made.rows[0], strict=True))
+    assert row["KS-S20"] == "5/5 | 5/5 =; 0.035 | 0.035 ="
+    assert row["KS-T20"] == "4/5 | 5/5 ▼; 0.5 | 0.055 ▼"
+    assert row["2D AD-S20"] == "5/5 | 5/5 =; 0.001 | 0.01 ▲"
+    assert row["KdV-S20"] == "not run | 5/5; not run | 0.036"
+
+
+def test_rows_of_our_own_say_when_they_were_not_run():
+    made = plots_svws.only_ours({("kernel", "ks", "S20", 0.0): cell()}, {"kernel": ("kernel", 0.0)})
+    row = dict(zip(made.header, made.rows[0], strict=True))
+    assert row["KS-S20"] == "5/5 (0.02; 0.05)"
+    assert row["KdV-S20"] == "not run"
+
+
+def test_densities_are_curves_over_percent():
+    found = {
+        ("paper", problem, f"S{percent}", 0.0): cell(exact=n, e_u=0.1 / percent)
+        for problem in ("kdv", "ks", "ad")
+        for percent, n in ((5, 1), (10, 4), (20, 5))
+    }
+    figure = plots_svws.density(found, {"the paper's recipe": "paper", "kernel field": "kernel"})
+    figure.canvas.draw()
+    np.testing.assert_allclose(figure.axes[0].lines[0].get_xdata(), [5, 10, 20])
+    np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), [1, 4, 5])
