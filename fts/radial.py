@@ -158,7 +158,7 @@ class SeriesFeatures:
 
 
 def as_series(space: Features, low: float, high: float, tolerance: float) -> SeriesFeatures:
-    """Features of one axis as Chebyshev series on [low, high], cut at `tolerance` of the largest coefficient."""
+    """Features of one axis as Chebyshev series on [low, high], cut at `tolerance` of the largest."""
     if space.dimension != 1:
         raise ValueError(f"features of {space.dimension} axes have no series on one: keep the network")
     for size in (64, 128, 256, 512, 1024):
