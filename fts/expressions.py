@@ -134,6 +134,8 @@ def power(base: Expression, exponent: float) -> Expression:
     """base^exponent: natural powers expand, others bracket what they cannot distribute over."""
     if not math.isfinite(exponent) or abs(exponent) > LARGEST_EXPONENT:
         raise TermError(f"exponent {exponent:g} of ({base}): the largest is {LARGEST_EXPONENT:g}")
+    if exponent == 1.0:
+        return base
     if base.constant is not None:
         return constant(_constant_power(base.constant, exponent))
     integer = float(exponent).is_integer()

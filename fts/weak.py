@@ -66,7 +66,12 @@ def assemble(
             midpoints(axis[part], h, n)
             for axis, part, h, n in zip(centers, block, params.half_widths, params.nodes, strict=True)
         ]
-        columns[block] = _integrate(field.on_grid(*nodes), plans, params)
+        u = np.ascontiguousarray(field.on_grid(*nodes), dtype=np.float64)
+        if u.shape != tuple(len(axis) for axis in nodes):
+            raise ValueError(
+                f"the field has shape {u.shape} on a grid of {[len(axis) for axis in nodes]} points"
+            )
+        columns[block] = _integrate(u, plans, params)
     columns = columns.reshape(-1, 1 + len(library))
     if not np.isfinite(columns).all():
         bad = [("u_t", *library.names)[j] for j in np.flatnonzero(~np.isfinite(columns).all(axis=0))]
@@ -236,7 +241,7 @@ def _integrate_time(
 ) -> list[dict[tuple[int, ...], np.ndarray]]:
     """For every plan, q(u) contracted along time: one pass over all nodes, in pieces that fit the cache."""
     n = params.nodes[-1]
-    rows = np.ascontiguousarray(u).reshape(-1, u.shape[-1])
+    rows = u.reshape(-1, u.shape[-1])
     cells = rows.shape[1] // n
     weighted = [list(zip(*plan.stages[0][()], strict=True)) for plan in plans]
     results = [{(order,): np.empty(len(rows) * cells) for order, _ in each} for each in weighted]

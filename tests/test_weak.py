@@ -20,7 +20,7 @@ from fts.domain import Domain
 from fts.frozen import CallableField, TabulatedField
 from fts.params import PAPER, WeakParams
 from fts.strong import strong
-from fts.terms import Equation, Library, Term, TermError, parse_term
+from fts.terms import Equation, Library, Term, parse_term
 
 LIBRARY = Library.parse(["1", "u", "u^2", "u^3", "u*u_x", "u_xx", "u_xxx", "u_xxxx"])
 LINE = Domain((0.0,), (2.0,), 0.0, 1.0, (False,))
@@ -350,8 +350,22 @@ def test_fields_that_are_not_finite_are_refused() -> None:
     field = CallableField(lambda x, t: np.where(x < 1, x + t, np.nan), LINE)
     with pytest.raises(ValueError, match="not finite"):
         weak.assemble(field, Library.parse(["u"]), ONE, np.array([0.5, 0.5]))
-    with pytest.raises(TermError):
-        Library.parse(["u_x^2"])
+
+
+def test_fields_of_another_shape_or_precision() -> None:
+    class Field:
+        domain = LINE
+
+        def __init__(self, values: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
+            self.values = values
+
+        def on_grid(self, *axes: np.ndarray) -> np.ndarray:
+            return self.values(*axes)
+
+    single = Field(lambda x, t: np.add.outer(np.sin(x), t).astype(np.float32))
+    assert weak.assemble(single, LIBRARY, ONE, np.array([0.5, 0.5])).A.dtype == np.float64
+    with pytest.raises(ValueError, match="the field has shape"):
+        weak.assemble(Field(lambda x, t: np.add.outer(t, x)[:-1]), LIBRARY, ONE, np.array([0.5, 0.5]))
 
 
 def test_the_papers_geometry_fits_the_papers_domains() -> None:
