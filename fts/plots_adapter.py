@@ -1,16 +1,18 @@
 """Frozen fields -> the adapter chapter's figures: encoding, features, training, reconstruction."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
+from scipy.stats import spearmanr
 
 from fts.data import Trajectory
 from fts.features import NetworkFeatures
 from fts.frozen import FrozenField
-from fts.plots import INK, PALETTE, WIDTH
+from fts.metrics import field_error
+from fts.plots import INK, PALETTE, WIDTH, Table, table
 
 # Diverging and without a dark middle: the sign of an error, on light and dark pages alike.
 _ERROR_MAP = "RdBu_r"
@@ -108,3 +110,48 @@ def error_maps(trajectory: Trajectory, fields: Mapping[str, FrozenField]) -> Fig
     if image is not None:
         figure.colorbar(image, ax=panels[0], label="error / deviation", pad=0.02)
     return figure
+
+
+def field_errors(
+    errors: Mapping[tuple[str, str], Sequence[float]], published: Mapping[tuple[str, str], float]
+) -> Table:
+    """Median field error per regime beside the published one, with the range over the seeds."""
+    rows = [
+        (f"{problem}-{protocol}", f"{np.median(e):.2g}", f"{published[problem, protocol]:.2g}", _span(e))
+        for (problem, protocol), e in errors.items()
+    ]
+    return table(["regime", "median E_u", "paper's median", "lowest to highest"], rows)
+
+
+def recipes(fields: Mapping[str, FrozenField], seconds: Sequence[float], trajectory: Trajectory) -> Table:
+    """Field error, time and stored numbers of each recipe's field."""
+    rows = [
+        (name, f"{field_error(field, trajectory):.2g}", f"{spent:.1f}", f"{_size(field):,}")
+        for (name, field), spent in zip(fields.items(), seconds, strict=True)
+    ]
+    return table(["recipe", "E_u", "seconds", "stored numbers"], rows)
+
+
+def predicted_error(t: np.ndarray, deviation: np.ndarray, error: np.ndarray, frames: np.ndarray) -> Figure:
+    """Posterior deviation and actual error over time, with the observed frames as ticks below."""
+    figure, ax = plt.subplots(figsize=(WIDTH, 0.4 * WIDTH))
+    ax.semilogy(t, deviation, label="predicted")
+    ax.semilogy(t, error, label="actual")
+    floor = min(deviation.min(), error.min())
+    ax.plot(frames, np.full(frames.size, floor), "|", color=INK, markersize=6)
+    ax.set(xlabel="$t$", ylabel="error")
+    ax.legend(loc="upper right", ncols=2)
+    return figure
+
+
+def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
+    """Spearman's correlation: do both rise and fall at the same places?"""
+    return float(spearmanr(first, second).statistic)
+
+
+def _span(values: Sequence[float]) -> str:
+    return f"{min(values):.2g} to {max(values):.2g}"
+
+
+def _size(field: FrozenField) -> int:
+    return sum(array.size for half in (field.space, field.time) for array in half.arrays().values())
