@@ -32,6 +32,7 @@ class GeometryParams:
     most_nodes: tuple[int, int, int]  # nodes per patch and axis, by dimension
 
 
+# tail: the best of 0.25 ... 3 on kernel fields of KS and KdV with 10 % noise, development seeds 42 and 505.
 GENERAL = GeometryParams(
     tail=2.0,
     patches=300,
