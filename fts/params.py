@@ -61,6 +61,7 @@ class ProjectedParams:
     """The adapter's network with C solved at every update; one setting for all data."""
 
     rank: int
+    width: int
     knots: int
     updates: int
     learning_rate: float
@@ -112,7 +113,14 @@ class Settings:
 
 
 PROJECTED = ProjectedParams(
-    rank=24, knots=64, updates=800, learning_rate=3e-3, weight_decay=1e-4, ridge=1e-7, smoothness=1e-10
+    rank=48,
+    width=64,
+    knots=64,
+    updates=800,
+    learning_rate=8e-3,
+    weight_decay=0.05,
+    ridge=1e-7,
+    smoothness=1e-11,
 )
 
 

@@ -206,6 +206,7 @@ def _model_params(observations: Observations, params: ProjectedParams) -> Adapte
     return replace(
         paper,
         rank=params.rank,
+        width=params.width,
         knots=params.knots,
         positive=False,
         epochs=params.updates,
