@@ -11,7 +11,18 @@ from pathlib import Path
 _FOLDER = Path(__file__).resolve().parent / "js"
 # Joined in this order: a file imports only files before it.
 _NUMERICS = (
-    *("container", "random", "linear", "features", "chebyshev", "splines", "series", "field", "terms"),
+    *(
+        "container",
+        "random",
+        "matmul",
+        "linear",
+        "features",
+        "chebyshev",
+        "splines",
+        "series",
+        "field",
+        "terms",
+    ),
     *("weak", "sparse", "svws", "modes", "tasks", "worker"),
 )
 _FRONT = (

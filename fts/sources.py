@@ -19,8 +19,11 @@ from fts import scripts, svws
 from fts.expressions import Expression
 from fts.frozen import FrozenField
 from fts.params import SVWSParams, WeakParams
-from fts.terms import Equation, Library, Term
+from fts.terms import Equation, Library, Term, TermError
 from fts.weak import WeakSystem
+
+# How a reader calls the benchmarks.
+_SHORT = {"kdv": "KdV", "ks": "KS", "ad": "2D AD", "diffusion": "Diffusion"}
 
 
 class Code(ipywidgets.Widget):
@@ -63,7 +66,7 @@ class Source(ipywidgets.Widget):
             "library": [term_values(term) for term in library],
             "weak": asdict(geometry),
             "svws": asdict(params),
-            "truth": None if truth is None else [int(j) for j in np.flatnonzero(truth.on(library))],
+            "truth": None if truth is None else _true_places(truth, library),
         }
         super().__init__(data=data, info=info)
 
@@ -96,7 +99,7 @@ def field_label(field: FrozenField) -> str:
     made = field.made
     if not made.get("problem"):
         return "Frozen field"
-    parts = [f"{made['problem'].upper()} {made.get('protocol') or ''}".strip()]
+    parts = [f"{_SHORT.get(made['problem'], made['problem'])} {made.get('protocol') or ''}".strip()]
     parts += [f"seed {made['seed']}"] if made.get("seed") is not None else []
     parts += [f"{100 * made['noise']:g} % noise"] if made.get("noise") else []
     parts += [made["recipe"]] if made.get("recipe", "paper") != "paper" else []
@@ -129,6 +132,14 @@ def _expression_values(q: Expression) -> list[Any]:
         ]
         for factors, coefficient in q.monomials
     ]
+
+
+def _true_places(truth: Equation, library: Library) -> list[int] | None:
+    """Places of the true terms, or None when the library cannot say the truth."""
+    try:
+        return [int(j) for j in np.flatnonzero(truth.on(library))]
+    except TermError:
+        return None
 
 
 @lru_cache(maxsize=32)

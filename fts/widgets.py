@@ -17,7 +17,7 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from fts import sparse, stills, svws, weak
-from fts.params import SVWSParams, WeakParams
+from fts.params import PAPER, SVWSParams, WeakParams
 from fts.selection import Selection
 from fts.sources import Source, shared_code
 
@@ -36,13 +36,21 @@ export default { render };
 """
 
 
+# All of the paper's problems draw their phases from one seed; the slider offers it and those behind it.
+_SEED = PAPER["kdv"].svws.phase_seed
+
+
 def _number(default: float, low: float, high: float, step: float, label: str, **tags: Any) -> traitlets.Float:
     tags = {"control": True, "low": low, "high": high, "step": step, "label": label, **tags}
     return traitlets.Float(default, min=low, max=high).tag(sync=True, **tags)
 
 
-def _count(default: int, low: int, high: int, label: str, **tags: Any) -> traitlets.Int:
-    tags = {"control": True, "low": low, "high": high, "step": 1, "integer": True, "label": label, **tags}
+def _count(
+    default: int, low: int, high: int, label: str, offered: tuple[int, int] | None = None
+) -> traitlets.Int:
+    """An integer in [low, high]; the slider may offer fewer."""
+    first, last = offered or (low, high)
+    tags = {"control": True, "low": first, "high": last, "step": 1, "integer": True, "label": label}
     return traitlets.Int(default, min=low, max=high).tag(sync=True, **tags)
 
 
@@ -51,6 +59,7 @@ class Explorer(anywidget.AnyWidget):
 
     _esm = _DOOR
     order: tuple[str, ...] = ()  # the controls, as they stand on the page
+    caption = ""
 
     view = traitlets.Unicode().tag(sync=True)
     code = traitlets.Unicode().tag(sync=True)
@@ -87,7 +96,7 @@ class Explorer(anywidget.AnyWidget):
 
     def title(self, sources: Sequence[Source]) -> str:
         """The heading above the controls."""
-        return sources[0].info["label"] if len(sources) == 1 else self.view.capitalize()
+        return self.caption if len(sources) > 1 else f"{self.caption}: {sources[0].info['label']}"
 
     def defaults(self) -> dict[str, Any]:
         """The paper's values that depend on the field."""
@@ -120,12 +129,13 @@ class Explorer(anywidget.AnyWidget):
 class SelectionExplorer(Explorer):
     """SVWS on one field: base threshold, stability, generation systems, phase seed, ridge."""
 
+    caption = "Stability-validated selection"
     order = ("lam0_factor", "tau", "generation", "phase_seed", "ridge")
     view = traitlets.Unicode("selection").tag(sync=True)
     lam0_factor = _number(1.0, 1 / 16, 16.0, 0.125, "Base threshold λ₀", base=2)
     tau = _number(0.5, 0.0, 1.0, 0.05, "Stability τ")
     generation = _count(12, 1, 24, "Generation systems")
-    phase_seed = _count(20270, 20270, 20299, "Phase seed")
+    phase_seed = _count(_SEED, 0, 2**31, "Phase seed", offered=(_SEED, _SEED + 29))
     ridge = _number(1e-4, 1e-6, 1e-1, 0.5, "Ridge", base=10)
 
     def defaults(self) -> dict[str, Any]:
@@ -155,11 +165,12 @@ class SelectionExplorer(Explorer):
 class PathExplorer(Explorer):
     """STLSQ on one weak system along its threshold, beside SVWS on all systems."""
 
+    caption = "Threshold path"
     order = ("lam0_factor", "system", "phase_seed", "ridge")
     view = traitlets.Unicode("path").tag(sync=True)
     lam0_factor = _number(1.0, 1 / 32, 8.0, 0.125, "Threshold λ", base=2)
     system = _count(1, 1, 20, "Weak system")
-    phase_seed = _count(20270, 20270, 20299, "Phase seed")
+    phase_seed = _count(_SEED, 0, 2**31, "Phase seed", offered=(_SEED, _SEED + 29))
     ridge = _number(1e-4, 1e-6, 1e-1, 0.5, "Ridge", base=10)
 
     def defaults(self) -> dict[str, Any]:
@@ -202,6 +213,7 @@ class PathExplorer(Explorer):
 class PatchExplorer(Explorer):
     """One weak system under the reader's hand: phases, half-widths, kernel power, and STLSQ on it."""
 
+    caption = "Patches and phases"
     order = ("phase_x", "phase_y", "phase_t", "width_x", "width_t", "power", "lam0_factor")
     view = traitlets.Unicode("patches").tag(sync=True)
     phase_x = _number(0.5, 0.0, 0.999, 0.01, "Phase in x")
@@ -248,6 +260,7 @@ class PatchExplorer(Explorer):
 class AdapterExplorer(Explorer):
     """Features and coefficients of one field, truncated to a rank, at a frame."""
 
+    caption = "Features and coefficients"
     order = ("rank", "frame", "basis")
     view = traitlets.Unicode("adapter").tag(sync=True)
     rank = _count(64, 0, 64, "Modes kept")

@@ -71,7 +71,8 @@ function roundTicks(low, high, count) {
 }
 
 function decades(low, high) {
-  const ticks = [], all = Math.log10(high / low) < 1.2;
+  if (high / low < 4) return roundTicks(low, high, 3);
+  const ticks = [], all = Math.log10(high / low) < 1.5;
   for (let e = Math.floor(Math.log10(low)); e <= Math.ceil(Math.log10(high)); e++)
     for (const m of all ? [1, 2, 5] : [1]) {
       const tick = m * 10 ** e;

@@ -3,7 +3,7 @@
 import { TabulatedFeatures } from "./chebyshev.js";
 import { readContainer } from "./container.js";
 import { NetworkFeatures } from "./features.js";
-import { accumulateRow } from "./linear.js";
+import { multiply } from "./linear.js";
 import { SeriesCoefficients, SeriesFeatures } from "./series.js";
 import { SplineCoefficients } from "./splines.js";
 
@@ -40,9 +40,7 @@ export class FrozenField {
   /** u_hat [n_x (n_y) n_t] on the tensor grid of the axes, time last. */
   onGrid(axes) {
     const { F, G } = this.halves(axes);
-    const columns = this.space.columns, frames = axes.at(-1).length, n = F.length / columns;
-    const u = new Float64Array(n * frames);
-    for (let i = 0; i < n; i++) accumulateRow(u, i * frames, F, i * columns, G, columns, frames);
+    const columns = this.space.columns, u = multiply(F, G, F.length / columns, columns, axes.at(-1).length);
     if (this.positive) softplusInPlace(u);
     return u;
   }

@@ -65,9 +65,11 @@ export class Frame {
     const { task, question } = this.view.question(this);
     const begun = performance.now();
     this.root.setAttribute("aria-busy", "true");
+    // Only what takes long shows: a bar that flickers at every step tells nothing.
+    const patience = setTimeout(() => this.progress(null), 150);
     try {
       const answer = await ask(this.asker, this.source, task, question, (fraction) => this.progress(fraction));
-      if (!answer) return;
+      if (!answer) return clearTimeout(patience);
       this.last = answer;
       this.draw();
       this.root.dataset.milliseconds = answer.milliseconds.toFixed(1);
@@ -75,6 +77,7 @@ export class Frame {
     } catch (error) {
       this.say(`<span class="fts-bad">${error.message}</span>`, "");
     }
+    clearTimeout(patience);
     this.progress(1);
     this.root.setAttribute("aria-busy", "false");
   }
@@ -89,9 +92,11 @@ export class Frame {
     this.root.dataset.equation = equation;
   }
 
+  /** A fraction of the weak systems; null while the field itself is being prepared. */
   progress(fraction) {
-    this.bar.value = fraction;
-    this.bar.style.visibility = fraction < 1 ? "visible" : "hidden";
+    if (fraction === null) this.bar.removeAttribute("value");
+    else this.bar.value = fraction;
+    this.bar.style.visibility = fraction === 1 ? "hidden" : "visible";
   }
 
   build() {
@@ -152,7 +157,7 @@ export class Frame {
       }
       if (control.name === "rank") input.max = this.info.rank;
       input.value = steps(control).to(value);
-      output.textContent = this.view.shown?.(this, control.name, value) ?? String(Number(value.toPrecision(3)));
+      output.textContent = this.view.shown?.(this, control.name, value) ?? String(control.integer ? value : Number(value.toPrecision(3)));
       input.setAttribute("aria-valuetext", output.textContent);
     }
     const paper = this.model.get("paper");

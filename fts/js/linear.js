@@ -1,13 +1,20 @@
 // Small dense linear algebra on row-major Float64Arrays.
 
-/** C = A B for A [n, k], B [k, m]; eight rows of B at a time keep the inner loop busy. */
+import { product } from "./matmul.js";
+
+const ROWS_AT_ONCE = 128;
+
+/** C = A B for A [n, k], B [k, m]. */
 export function multiply(A, B, n, k, m) {
-  const C = new Float64Array(n * m);
-  for (let i = 0; i < n; i++) accumulateRow(C, i * m, A, i * k, B, k, m);
+  const C = new Float64Array(n * m), right = product(B, k, m);
+  for (let first = 0; first < n; first += ROWS_AT_ONCE) {
+    const count = Math.min(ROWS_AT_ONCE, n - first), rows = right.times(A, first, count);
+    for (let i = 0; i < count; i++) C.set(rows.subarray(i * right.stride, i * right.stride + m), (first + i) * m);
+  }
   return C;
 }
 
-/** C[at : at + m] += A[from : from + k] B. */
+/** C[at : at + m] += A[from : from + k] B; eight rows of B at a time keep the inner loop busy. */
 export function accumulateRow(C, at, A, from, B, k, m) {
   let r = 0;
   for (; r + 7 < k; r += 8) {

@@ -29,6 +29,7 @@ html[data-theme="dark"] .fts-explorer, body[data-jp-theme-light="false"] .fts-ex
 .fts-figure svg text { fill: var(--fts-ink); } .fts-figure svg text.soft { fill: var(--fts-soft); } .fts-figure svg text.name { fill: var(--fts-soft); }
 .fts-figure svg .axis { stroke: var(--fts-soft); stroke-width: 1; fill: none; } .fts-figure svg .grid { stroke: var(--fts-line); stroke-width: 1; fill: none; }
 .fts-tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(92px, 1fr)); gap: .7rem .8rem; width: 100%; }
+.fts-tiles.fts-wide { grid-template-columns: repeat(auto-fill, minmax(150px, 1fr)); }
 .fts-tile { text-align: center; font-size: 12px; font-variant-numeric: tabular-nums; }
 .fts-tile svg { width: 100%; height: auto; border: 1px solid var(--fts-line); }
 .fts-tile.fts-off { opacity: .45; } .fts-tile.fts-kept svg { border-color: var(--fts-blue); box-shadow: 0 0 0 1px var(--fts-blue); }

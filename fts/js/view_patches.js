@@ -22,7 +22,7 @@ export function patchesView() {
     },
     async draw(frame, answer) {
       const { info } = frame;
-      frame.say(sentence(info, answer.xi, "STLSQ on this system") + `<div class="fts-soft">Relative residual ‖Aξ − b‖²/‖b‖² = ${general(answer.risk)} on ${answer.b.length} patches.</div>`, equationText(info.library, answer.xi));
+      frame.say(sentence(info, answer.xi, "STLSQ on this system") + `<div class="fts-soft">Relative residual ‖Aξ − b‖²/‖b‖² = ${general(answer.risk)} on ${answer.b.length} patches. Under each column below: its coefficient on unit columns, which λ is compared with.</div>`, equationText(info.library, answer.xi));
       const picture = await background(frame, pictures);
       if (frame.last !== answer) return;
       frame.figure.replaceChildren(map(frame, answer, picture), tiles(frame, answer));
@@ -103,13 +103,13 @@ function wrap(value) {
 /** One small picture per column: the patches where they lie, blue below zero and orange above. */
 function tiles(frame, answer) {
   const { library } = frame.info, { A, b, x, xi, residual, norms } = answer, J = library.length;
-  const size = Math.max(...b.map(Math.abs)), holder = make("div", { class: "fts-tiles" });
+  const size = Math.max(...b.map(Math.abs)), holder = make("div", { class: frame.info.dimension > 1 ? "fts-tiles fts-wide" : "fts-tiles" });
   holder.append(tile(frame, "<i>b</i>", (l) => b[l], size, "left-hand side", ""));
   library.forEach((term, j) => {
     const column = (l) => A[l * J + j] / (norms[j] || 1);
     let largest = 0;
     for (let l = 0; l < b.length; l++) largest = Math.max(largest, Math.abs(column(l)));
-    holder.append(tile(frame, termHtml(term.body), column, largest, xi[j] ? `ξ̃ = ${general(x[j])}` : "dropped", xi[j] ? "fts-kept" : "fts-off"));
+    holder.append(tile(frame, termHtml(term.body), column, largest, xi[j] ? (x[j] < 0 ? "−" : "") + general(Math.abs(x[j])) : "dropped", xi[j] ? "fts-kept" : "fts-off"));
   });
   holder.append(tile(frame, "residual", (l) => residual[l], size, "scale of b", ""));
   return holder;

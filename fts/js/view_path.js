@@ -31,14 +31,14 @@ export function pathView() {
 function path(frame, answer, width) {
   const { library, svws } = frame.info, lams = FACTORS.map((f) => f * svws.lam0), height = Math.round(Math.min(380, Math.max(300, width * 0.55)));
   const sizes = answer.along.flat().map(Math.abs).filter((v) => v > 0);
-  const box = { left: 52, right: width - 70, top: 30, bottom: height - 42 };
+  const box = { left: 52, right: width - 70, top: 44, bottom: height - 42 };
   const x = scale(lams[0], lams.at(-1), box.left, box.right, { log: true });
   const y = scale(Math.min(...sizes, lams[0]) * 0.8, Math.max(...sizes, lams.at(-1)) * 1.25, box.bottom, box.top, { log: true });
   const [m0, m1] = [svws.multipliers[0], svws.multipliers.at(-1)].map((m) => x(m * svws.lam0));
   let body = `<rect x="${m0}" y="${box.top}" width="${m1 - m0}" height="${box.bottom - box.top}" fill="var(--fts-soft)" opacity=".12"/>`;
   body += label((m0 + m1) / 2, box.top - 8, "SVWS thresholds", "middle", "soft");
-  body += axes(x, y, box, { x: "threshold λ", y: "" }) + label(box.left - 44, box.top - 8, "|ξ̃|", "start", "name");
-  body += line([[x(lams[0]), y(lams[0])], [x(lams.at(-1)), y(lams.at(-1))]], 'stroke="var(--fts-soft)" stroke-dasharray="3 3"') + label(box.right + 5, y(lams.at(-1)) + 4, "|ξ̃| = λ", "start", "soft");
+  body += axes(x, y, box, { x: "threshold λ" }) + label(4, 12, "size on unit columns", "start", "name");
+  body += line([[x(lams[0]), y(lams[0])], [x(lams.at(-1)), y(lams.at(-1))]], 'stroke="var(--fts-soft)" stroke-dasharray="3 3"') + label(x(lams[18]) + 6, y(lams[18]) + 14, "dropped below", "start", "soft");
   body += terms(library, answer, lams, x, y, box);
   const now = x(svws.lam0 * frame.value("lam0_factor"));
   body += `<path d="M${now} ${box.top}V${box.bottom}" stroke="var(--fts-orange)" stroke-width="2"/>`;

@@ -52,7 +52,11 @@ function verdict(info, xi) {
 function why(answer) {
   const admitted = answer.rows.filter((row) => row.admissible).length;
   const first = answer.fallback ? "No support was stable, so all were compared. " : "";
-  return `<div class="fts-soft">${first}${answer.supports.length} supports from ${answer.proposals} proposals, ${answer.rows.length} within the stable terms, ${admitted} within one standard error; the smallest of these wins.</div>`;
+  return `<div class="fts-soft">${first}${answer.proposals} proposals, ${many(answer.supports.length, "distinct support")}; ${answer.rows.length} within the stable terms, ${admitted} within one standard error of the lowest risk. The smallest of these wins.</div>`;
+}
+
+function many(n, what) {
+  return `${n} ${what}${n === 1 ? "" : "s"}`;
 }
 
 function recurrence(frame, answer, width) {
@@ -78,12 +82,12 @@ function risks(frame, answer, width) {
   const step = 24, top = 64, height = top + step * kept.length + 40;
   const low = Math.min(...kept.map((row) => Math.max(row.mu - row.se, row.mu / 3))), high = Math.max(...kept.map((row) => row.mu + row.se), answer.bound);
   const x = scale(low * 0.9, high * 1.1, left, width - 12, { log: true });
-  let body = axes(x, Object.assign((v) => v, { ticks: [] }), { left, right: width - 12, top: top - 12, bottom: height - 40 }, { x: "validation risk ± standard error" });
+  let body = axes(x, Object.assign((v) => v, { ticks: [] }), { left, right: width - 12, top: top - 12, bottom: height - 40 }, { x: "" }) + label(width - 12, height - 8, "validation risk ± standard error", "end", "name");
   library.forEach((term, j) => (body += `<g transform="translate(${column * (j + 0.5) + 4} ${top - 18}) rotate(-50)">${label(0, 0, termSvg(term.body))}</g>`));
   body += label(matrix + 24, top - 18, "count", "middle", "soft");
   kept.forEach((row, i) => (body += supportRow(row, row === winner, top + step * i + 6, { library, column, matrix, x, left })));
   body += `<path d="M${x(answer.bound)} ${top - 12}V${height - 40}" stroke="var(--fts-orange)" stroke-width="2" stroke-dasharray="5 3"/>`;
-  if (answer.rows.length > kept.length) body += label(4, height - 8, `and ${answer.rows.length - kept.length} of higher risk`, "start", "soft");
+  if (answer.rows.length > kept.length) body += label(4, height - 24, `and ${answer.rows.length - kept.length} of higher risk`, "start", "soft");
   const said = kept.map((row) => `${row.support.map((j) => library[j].name).join(" + ") || "no term"}: count ${row.count}, risk ${general(row.mu)}${row === winner ? ", chosen" : ""}`).join("; ");
   return svg(width, height, body, `Supports with generation counts and validation risks; one-standard-error line at ${general(answer.bound)}. ${said}`);
 }

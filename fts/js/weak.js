@@ -1,8 +1,11 @@
 // Field -> weak system: the same patches, kernels and midpoint sums as fts/weak.py.
 
 import { softplusInPlace } from "./field.js";
-import { accumulateRow } from "./linear.js";
+import { product } from "./matmul.js";
 import { evaluate, naturalPower } from "./terms.js";
+
+// Rows of the field held at once: they and the temporal half stay in the cache.
+const BLOCK = 32;
 
 /** {A [m, J], b [m], m, J} of the library on the patch grid shifted by `phase`. */
 export function assemble(field, library, weak, phase) {
@@ -76,7 +79,7 @@ function plan(library, dimension) {
   return [...groups.values()];
 }
 
-/** Per group and time order, the integrals over time: [spatial nodes, patches in time]; u passes through one row at a time. */
+/** Per group and time order, the integrals over time: [spatial nodes, patches in time]; u passes through a few rows at a time. */
 function contractTime(field, axes, groups, weak) {
   const { F, G } = field.halves(axes);
   const columns = field.space.columns, T = axes.at(-1).length, n = F.length / columns;
@@ -88,14 +91,16 @@ function contractTime(field, axes, groups, weak) {
     const orders = [...new Set(group.columns.map((column) => column.orders.at(-1)))];
     targets.set(group, new Map(orders.map((order) => [order, new Float64Array(n * patches)])));
   }
-  const u = new Float64Array(T), values = new Float64Array(T);
-  for (let i = 0; i < n; i++) {
-    u.fill(0);
-    accumulateRow(u, 0, F, i * columns, G, columns, T);
-    if (field.positive) softplusInPlace(u);
-    for (const [group, byOrder] of targets) {
-      const row = rowValues(group, u, values);
-      for (const [order, target] of byOrder) segments(row, kernels[order], nodes, patches, target, i * patches);
+  const values = new Float64Array(T), right = product(G, columns, T);
+  for (let first = 0; first < n; first += BLOCK) {
+    const count = Math.min(BLOCK, n - first), block = right.times(F, first, count);
+    for (let i = 0; i < count; i++) {
+      const u = block.subarray(i * right.stride, i * right.stride + T);
+      if (field.positive) softplusInPlace(u);
+      for (const [group, byOrder] of targets) {
+        const row = rowValues(group, u, values);
+        for (const [order, target] of byOrder) segments(row, kernels[order], nodes, patches, target, (first + i) * patches);
+      }
     }
   }
   return targets;

@@ -1,0 +1,205 @@
+"""The explorers in the built pages: they compute in Chromium what Python says, over http and from disk."""
+
+from collections.abc import Iterator
+
+import pytest
+
+# The server, the browser and the page that remembers its errors; pytest finds fixtures by name in here.
+from test_browser import HTML, SHOTS, _Watched, browser, pytestmark, site, sync_api  # noqa: F401
+
+from fts.explorers import explore
+from fts.shipped import load_field
+from fts.widgets import Explorer, PathExplorer, SelectionExplorer
+
+CHAPTER = "book/explore.html"
+STEP = 0.1  # seconds for a slider step that needs one weak system
+WHOLE = 2.0  # seconds for all twenty systems
+
+
+@pytest.fixture(scope="module")
+def ks() -> Explorer:
+    return explore(load_field("ks", "T20"), view="path")
+
+
+@pytest.fixture(scope="module")
+def ad() -> Explorer:
+    return explore(load_field("ad", "S20"))
+
+
+@pytest.fixture
+def watched(browser, site: str) -> Iterator[_Watched]:  # noqa: F811
+    one = _Watched(browser, site, 1280, "light")
+    yield one
+    assert one.errors == []
+    one.context.close()
+
+
+class _Shown:
+    """One explorer on a page, mounted by scrolling to it."""
+
+    def __init__(self, page: "sync_api.Page", place: int) -> None:
+        self.page = page
+        still = page.locator(".fts-still").nth(place)
+        cell = page.locator(".cell_output:has(.fts-still)").nth(place)
+        still.or_(cell).first.scroll_into_view_if_needed()
+        self.root = cell.locator(".fts-explorer")
+        self.settle()
+
+    def settle(self) -> None:
+        self.root.and_(self.page.locator("[aria-busy='false'][data-milliseconds]")).wait_for(timeout=120_000)
+
+    def slide(self, name: str, value: float) -> None:
+        self.root.evaluate("e => delete e.dataset.milliseconds")
+        slider = self.root.locator(f"[data-control={name}] input")
+        slider.evaluate("(e, v) => { e.value = v; e.dispatchEvent(new Event('input')); }", value)
+        self.settle()
+
+    def choose(self, place: int) -> None:
+        self.root.evaluate("e => delete e.dataset.milliseconds")
+        self.root.get_by_label("Frozen field").select_option(str(place))
+        self.settle()
+
+    @property
+    def equation(self) -> str:
+        return self.root.get_attribute("data-equation") or ""
+
+
+def _place(page: "sync_api.Page", key: str) -> int:
+    keys = page.locator(".fts-still").evaluate_all("all => all.map(e => e.dataset.key)")
+    return keys.index(key)
+
+
+def test_a_page_is_light_until_an_explorer_is_near(watched: _Watched, site: str) -> None:  # noqa: F811
+    page = watched.open(f"{site}/{CHAPTER}")
+    paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    assert paint < 2000
+    stills = page.locator(".fts-still").count()
+    assert stills >= 6
+    assert page.locator(".fts-explorer").count() < stills
+
+
+def test_low_threshold_on_ks_as_python_says(watched: _Watched, site: str, ks: PathExplorer) -> None:  # noqa: F811
+    page = watched.open(f"{site}/{CHAPTER}")
+    shown = _Shown(page, _place(page, ks.key))
+    seen = set()
+    for exponent in (-5, -4, -2, 0, 1):
+        shown.slide("lam0_factor", exponent)
+        ks.lam0_factor = 2.0**exponent
+        assert shown.equation == str(ks.single.equation)
+        assert shown.root.get_attribute("data-svws") == str(ks.selection.equation)
+        seen.add(ks.single.support)
+    assert len(seen) > 1, "this field answers the same at every threshold: show another one"
+
+
+def test_high_threshold_drops_terms_of_advection(watched: _Watched, site: str, ad: SelectionExplorer) -> None:  # noqa: F811
+    page = watched.open(f"{site}/{CHAPTER}")
+    shown = _Shown(page, _place(page, ad.key))
+    ad.lam0_factor = 1.0
+    assert shown.equation == str(ad.selection.equation)
+    assert shown.root.locator(".fts-good").count() == 1
+    shown.slide("lam0_factor", 1)
+    ad.lam0_factor = 2.0
+    assert shown.equation == str(ad.selection.equation)
+    assert len(ad.selection.support) < 4
+    assert "missing" in shown.root.locator(".fts-bad").inner_text()
+
+
+def test_keyboard_address_and_reset(watched: _Watched, site: str, ad: SelectionExplorer) -> None:  # noqa: F811
+    page = watched.open(f"{site}/{CHAPTER}")
+    shown = _Shown(page, _place(page, ad.key))
+    begin = shown.equation
+    slider = shown.root.get_by_label("Base threshold λ₀")
+    slider.focus()
+    for _ in range(8):
+        page.keyboard.press("ArrowRight")
+    page.wait_for_function(
+        "begin => document.activeElement.closest('section').dataset.equation !== begin", arg=begin
+    )
+    shown.settle()
+    changed = shown.equation
+    assert "lam0_factor=2" in page.url
+    again = watched.open(page.url)
+    again.reload()
+    shared = _Shown(again, _place(again, ad.key))
+    assert shared.equation == changed
+    shared.root.evaluate("e => delete e.dataset.milliseconds")
+    shared.root.get_by_role("button", name="Reset to the paper's values").click()
+    shared.settle()
+    assert shared.equation == begin
+    assert "#fts" not in again.url
+
+
+def test_speed(browser, watched: _Watched, site: str, ad: SelectionExplorer) -> None:  # noqa: F811
+    """Seconds of one core, drawing included; the clock on the wall also counts what else the machine does."""
+    page = watched.open(f"{site}/{CHAPTER}")
+    keys = page.locator(".fts-still").evaluate_all("all => all.map(e => e.dataset.key)")
+    for place in (i for i, key in enumerate(keys) if key.startswith("patches")):
+        shown = _Shown(page, place)
+        shown.slide("phase_x", 0.9)
+        before = _processor_seconds(browser)
+        for phase in (0.1, 0.2, 0.3, 0.4, 0.6, 0.7):
+            shown.slide("phase_x", phase)
+        assert (_processor_seconds(browser) - before) / 6 < STEP
+    shown = _Shown(page, keys.index(ad.key))
+    before = _processor_seconds(browser)
+    for seed in (20271, 20272):
+        shown.slide("phase_seed", seed)
+    assert (_processor_seconds(browser) - before) / 2 < WHOLE
+
+
+def _processor_seconds(browser) -> float:  # noqa: F811
+    session = browser.new_browser_cdp_session()
+    processes = session.send("SystemInfo.getProcessInfo")["processInfo"]
+    session.detach()
+    return sum(process["cpuTime"] for process in processes if process["type"] == "renderer")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_explorer_fits_the_page(browser, site: str, width: int, theme: str) -> None:  # noqa: F811
+    watched = _Watched(browser, site, width, theme)
+    page = watched.open(f"{site}/{CHAPTER}")
+    for place in range(page.locator(".fts-still").count()):
+        shown = _Shown(page, place)
+        for choice in range(1, shown.root.get_by_label("Frozen field").locator("option").count()):
+            shown.choose(choice)
+        assert shown.root.evaluate("e => e.scrollWidth <= e.clientWidth")
+        labels = shown.root.locator("input, select, svg[role=img]").evaluate_all(
+            "all => all.filter(e => !(e.labels?.length || e.ariaLabel)).length"
+        )
+        assert labels == 0
+        SHOTS.mkdir(exist_ok=True)
+        shown.root.screenshot(path=SHOTS / f"explorer-{place}-{width}-{theme}.png")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert watched.errors == []
+    watched.context.close()
+
+
+def test_without_javascript_and_in_print_a_figure_stands(browser, site: str) -> None:  # noqa: F811
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{site}/{CHAPTER}")
+    stills = page.locator(".fts-still img")
+    assert stills.count() >= 6
+    assert all(
+        stills.nth(i).is_visible() and stills.nth(i).get_attribute("alt") for i in range(stills.count())
+    )
+    context.close()
+    watched = _Watched(browser, site, 1280, "light")
+    page = watched.open(f"{site}/{CHAPTER}")
+    shown = _Shown(page, 0)
+    assert not page.locator(".fts-still").first.is_visible()
+    page.emulate_media(media="print")
+    assert page.locator(".fts-still").first.is_visible()
+    assert not shown.root.is_visible()
+    watched.context.close()
+
+
+def test_explorers_work_from_disk(browser, ad: SelectionExplorer) -> None:  # noqa: F811
+    watched = _Watched(browser, "file://", 1280, "light")
+    page = watched.open((HTML / CHAPTER).as_uri())
+    shown = _Shown(page, _place(page, ad.key))
+    ad.lam0_factor = 1.0
+    assert shown.equation == str(ad.selection.equation)
+    assert [error for error in watched.errors if error.startswith(("exception", "request"))] == []
+    watched.context.close()
