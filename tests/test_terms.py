@@ -185,7 +185,7 @@ def build(tree: float | str | tuple) -> expressions.Expression:
     return expressions.call(name, build(left))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(TREES, st.tuples(*[st.integers(0, 4)] * 3), st.floats(-5, 5).filter(lambda s: abs(s) > 1e-6))
 def test_printing_and_reading_are_inverse(
     tree: float | str | tuple, alpha: tuple[int, int, int], factor: float
@@ -315,7 +315,7 @@ def test_conventions_map_onto_one_physical_basis() -> None:
     assert summed == Equation.parse("u_t = 2 u_xx + D_xx(u^2)")
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.floats(-1e3, 1e3), min_size=8, max_size=8))
 def test_exact_text_of_an_equation_reads_back(coefficients: list[float]) -> None:
     equation = Equation(Library.parse(LIBRARY_1D).terms, coefficients)
