@@ -162,18 +162,23 @@ def density(found: Mapping[Place, Summary], rows: Mapping[str, str]) -> Figure:
     """Exact recoveries and field error against sensor density, one column per problem, one curve per row."""
     figure, panels = plt.subplots(2, 3, figsize=(WIDTH, 0.62 * WIDTH), sharey="row", sharex="col")
     for column, (problem, title) in enumerate(_TITLES.items()):
+        top, bottom = panels[:, column]
         for color, (label, method) in zip(PALETTE, rows.items(), strict=False):
             points = _densities(found, method, problem)
             percents = list(points)
-            panels[0, column].plot(
-                percents, [p.exact for p in points.values()], ".-", color=color, label=label
-            )
-            panels[1, column].plot(percents, [p.e_u for p in points.values()], ".-", color=color)
+            top.plot(percents, [p.exact for p in points.values()], ".-", color=color, label=label)
+            bottom.plot(percents, [p.e_u for p in points.values()], ".-", color=color)
             low, high = np.array([p.e_u_quartiles for p in points.values()]).reshape(-1, 2).T
-            panels[1, column].fill_between(percents, low, high, color=color, alpha=0.2, linewidth=0)
-        panels[0, column].set(title=title, xscale="log", ylim=(-0.3, 5.3))
-        panels[1, column].set(xlabel="sensors, %", yscale="log", xscale="log")
-        _plain_ticks(panels[1, column], _measured(found, problem))
+            bottom.fill_between(percents, low, high, color=color, alpha=0.2, linewidth=0)
+        top.set(title=title, ylim=(-0.3, 5.3))
+        bottom.set(xlabel="sensors, %")
+        measured = _measured(found, problem)
+        if measured:
+            top.set_xscale("log")
+            bottom.set(xscale="log", yscale="log")
+            _plain_ticks(bottom, measured)
+        else:
+            top.annotate("not run", (0.5, 0.5), xycoords="axes fraction", ha="center")
     panels[0, 0].set_ylabel("exact of 5")
     panels[1, 0].set_ylabel("$E_u$")
     panels[0, 0].legend(loc="lower right")

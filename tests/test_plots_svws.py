@@ -88,3 +88,6 @@ def test_densities_are_curves_over_percent():
     figure.canvas.draw()
     np.testing.assert_allclose(figure.axes[0].lines[0].get_xdata(), [5, 10, 20])
     np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), [1, 4, 5])
+    empty = plots_svws.density({}, {"the paper's recipe": "paper"})
+    empty.canvas.draw()
+    assert texts(empty).count("not run") == 3
