@@ -86,11 +86,11 @@ def workers(scheduler: str | None, count: int | None) -> Iterator[Any]:
         with Client(scheduler) as client:
             yield client
         return
-    # No dashboard: two studies side by side would quarrel over its port.
+    # Any free port: two studies side by side would quarrel over the usual one.
     local: dict[str, Any] = {
         "threads_per_worker": 1,
         "processes": True,
-        "dashboard_address": None,
+        "dashboard_address": ":0",
         "silence_logs": logging.CRITICAL,
     }
     with (
