@@ -5,7 +5,7 @@ features at the distinct positions, splines the coefficients; both are descended
 """
 
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -80,6 +80,9 @@ class Structured:
         basis = spline_basis(samples.frames, params.splines, self.interval)
         self.mean = basis.mean(axis=0)
         self.basis = _float32(basis - self.mean, where).T.contiguous()  # (M, F)
+        self.low = _float32(np.array(domain.low), where)
+        self.extent = _float32(np.array(domain.extents[:-1]), where)
+        self.identity = torch.eye(params.rank, device=where)
         self.curvature = _float32(curvature_gram(params, self.interval), where)
 
     @property
@@ -89,9 +92,8 @@ class Structured:
 
     def gram_points(self) -> Tensor:
         """Fresh uniform points of the spatial domain."""
-        low, high = (_float32(np.array(end), self.C.device) for end in (self.domain.low, self.domain.high))
         draw = torch.rand(self.params.gram_points, self.domain.dimension, generator=self.rng)
-        return low + (high - low) * draw.to(low.device)
+        return torch.addcmul(self.low, self.extent, draw.to(self.low.device))
 
     def freeze(self, made: dict[str, Any], unit: float) -> FrozenField:
         """The model as NumPy arrays, multiplied by `unit`."""
@@ -112,6 +114,14 @@ class Structured:
         return FrozenField(space, splines, self.domain, made, positive=self.params.positive)
 
 
+@dataclass(frozen=True)
+class _Batch:
+    frames: Tensor
+    background: bool  # C does not move yet
+    samples: tuple[Tensor, Tensor, Tensor] | None  # (y, row, place of its frame) where there is no grid
+    used: Tensor | None  # the positions the network is needed at, when not all
+
+
 class Reconstruction:
     """L_obs + lam_phi R_phi + lam_t R_t, with the paper's frame sampling, ramps and caps."""
 
@@ -125,75 +135,119 @@ class Reconstruction:
         least = params.frames_per_update if samples.values is not None else samples.batch_frames
         self.frames = min(total, max(params.frames_per_update, least))
 
-    def __call__(self, update: int) -> tuple[Tensor, Tensor | None]:
-        """The loss of one update, and the error over all observations that its forward pass gives away."""
-        samples, n = self.samples, len(self.samples.positions)
+    def __call__(self, update: int) -> Tensor | None:
+        """Add one update's gradient to the flat vectors; the error over all observations before it.
+
+        The derivatives by the network's outputs and by C are a few small products, written out; automatic
+        differentiation, which costs more than they do, is left to the layers.
+        """
+        batch = self._draw(update)
         weight = self._ramp(update)
-        background = update < self.params.background_epochs
-        frames = self._draw_frames()
-        batch = None if samples.values is not None else samples.of_frames(frames)
-        used = None
-        if batch is not None and len(batch[0]) < n:
-            used, row = torch.unique(batch[1], return_inverse=True)
-            batch = (batch[0], row, batch[2])
-        inputs = self.inputs[:n] if used is None else self.inputs[used]
-        points = len(inputs)
+        points = len(self.samples.positions) if batch.used is None else len(batch.used)
+        outputs = self.model.network(self._inputs(batch.used, weight))
+        values = outputs.detach()
+        gradient = torch.zeros_like(values)
+        loss, error = self._observe(values[:points], batch, gradient[:points])
         if weight > 0:
-            inputs = self._with_gram_points(inputs, used)
-        outputs = self.model.network(inputs)
-        loss = self._observation_loss(outputs[:points], frames, batch, background)
-        if weight > 0:
-            loss = loss + self._penalties(outputs[points:, 1:], weight, loss.detach())
-        if used is None:
-            return loss, self._error(outputs[:n].detach())
-        return loss, self.observation_error() if update % _CHECK_EVERY == 0 else None
+            self._penalize(values[points:, 1:], weight, loss, gradient[points:, 1:])
+        outputs.backward(gradient)
+        if error is None and update % _CHECK_EVERY == 0:
+            return self.observation_error()
+        return error
 
     def observation_error(self) -> Tensor:
         """The MSE over all observations at the present iterate."""
-        with torch.no_grad():
-            return self._error(self.model.network(self.inputs[: len(self.samples.positions)]))
-
-    def _error(self, outputs: Tensor) -> Tensor:
-        # Given the features this is one small product: the network has been paid for by the update itself.
         samples = self.samples
         with torch.no_grad():
-            time_part = self._time_part(None, False)
+            outputs = self.model.network(self.inputs[: len(samples.positions)])
+            time_part = self._time_part()
             if samples.values is not None:
-                prediction = self._output(time_part.T @ outputs.T)
-                return prediction.sub_(samples.values).square_().mean()
-            prediction = self._output((outputs[samples.row] * time_part.T[samples.column]).sum(1))
-            return (prediction - samples.y).square_().mean()
+                return (self._output(time_part @ outputs.T) - samples.values).square_().mean()
+            prediction = (outputs[samples.row] * time_part[samples.column]).sum(1)
+            return (self._output(prediction) - samples.y).square_().mean()
 
-    def _observation_loss(
-        self,
-        outputs: Tensor,
-        frames: Tensor,
-        batch: tuple[Tensor, Tensor, Tensor] | None,
-        background: bool,
+    @torch.no_grad()
+    def _observe(self, outputs: Tensor, batch: "_Batch", gradient: Tensor) -> tuple[Tensor, Tensor | None]:
+        """(L_obs of the batch, MSE over all observations or None); fills its gradient by outputs and C."""
+        time_part = self._time_part()
+        if batch.samples is not None:
+            return self._observe_scattered(outputs, time_part, batch, gradient), None
+        values = self.samples.values
+        assert values is not None  # only a grid has batches without a list of samples
+        # All frames at once: given the features the error over all observations is this one product.
+        fields = time_part @ outputs.T
+        residual = self._output(fields) - values
+        error = torch.linalg.vector_norm(residual).square_() / residual.numel()
+        some, time_part = residual[batch.frames], time_part[batch.frames]
+        loss = torch.linalg.vector_norm(some).square_() / some.numel()
+        slope = some.mul_(2 / some.numel())
+        if self.params.positive:
+            slope *= torch.sigmoid(fields[batch.frames])
+        torch.mm(slope.T, time_part, out=gradient)
+        self._add_time_gradient(slope @ outputs, batch)
+        return loss, error
+
+    def _observe_scattered(
+        self, outputs: Tensor, time_part: Tensor, batch: "_Batch", gradient: Tensor
     ) -> Tensor:
-        time_part = self._time_part(frames, background)
-        if batch is None:
-            values = self.samples.values
-            assert values is not None  # no batch is drawn only on a grid
-            prediction, target = self._output(time_part.T @ outputs.T), values[frames]
-        else:
-            target, row, place = batch
-            prediction = self._output((outputs[row] * time_part.T[place]).sum(1))
-        return (prediction - target).square().mean()
+        assert batch.samples is not None
+        y, row, place = batch.samples
+        features, time_part = outputs[row], time_part[batch.frames][place]
+        fields = (features * time_part).sum(1)
+        residual = self._output(fields) - y
+        slope = residual * (2 / len(y))
+        if self.params.positive:
+            slope = slope * torch.sigmoid(fields)
+        gradient.index_add_(0, row, time_part * slope[:, None])
+        pulled = torch.zeros(len(batch.frames), outputs.shape[1], device=y.device)
+        self._add_time_gradient(pulled.index_add_(0, place, features * slope[:, None]), batch)
+        return residual.square().mean()
 
-    def _time_part(self, frames: Tensor | None, background: bool) -> Tensor:
-        """(R + 1, frames): the constant one over C (beta - mean)."""
-        basis = self.model.basis if frames is None else self.model.basis[:, frames]
-        C = self.model.C.detach() if background else self.model.C
-        return torch.cat([basis.new_ones(1, basis.shape[1]), C @ basis])
+    def _add_time_gradient(self, pulled: Tensor, batch: "_Batch") -> None:
+        """From the gradient by the time part (frames, R + 1) to that by C."""
+        if not batch.background:
+            self._C_gradient.addmm_(pulled[:, 1:].T, self.model.basis[:, batch.frames].T)
 
-    def _penalties(self, features: Tensor, weight: float, observed: Tensor) -> Tensor:
-        params, C = self.params, self.model.C
-        gram = features.T @ features / len(features)
-        identity = torch.eye(len(gram), device=gram.device)
-        spatial = weight * params.lam_phi * (gram - identity).square().sum()
-        temporal = weight * params.lam_t * torch.sum((C @ self.model.curvature) * C)
-        return _capped(spatial, params.cap_phi * observed) + _capped(temporal, params.cap_t * observed)
+    @torch.no_grad()
+    def _penalize(self, features: Tensor, weight: float, loss: Tensor, gradient: Tensor) -> None:
+        """Add the gradients of lam_phi |Phi^T Phi / N - I|^2 and lam_t tr(C K C^T), capped."""
+        params, C, n = self.params, self.model.C, len(features)
+        deviation = features.T @ features / n - self.model.identity
+        spatial = weight * params.lam_phi * torch.linalg.vector_norm(deviation).square_()
+        factor = 4 * weight * params.lam_phi / n * cap_factor(spatial, params.cap_phi * loss)
+        gradient.copy_(features @ (deviation * factor))
+        bent = C @ self.model.curvature
+        temporal = weight * params.lam_t * torch.sum(bent * C)
+        factor = 2 * weight * params.lam_t * cap_factor(temporal, params.cap_t * loss)
+        self._C_gradient.add_(bent * factor)
+
+    @property
+    def _C_gradient(self) -> Tensor:
+        return self.model.coefficients.gradient.view_as(self.model.C)
+
+    def _time_part(self) -> Tensor:
+        """(frames, R + 1): the constant one beside C (beta - mean)."""
+        basis = self.model.basis
+        return torch.cat([basis.new_ones(basis.shape[1], 1), basis.T @ self.model.C.detach().T], dim=1)
+
+    def _draw(self, update: int) -> "_Batch":
+        """The frames of one update and, where there is no grid, their samples and positions."""
+        background = update < self.params.background_epochs
+        frames = self._draw_frames()
+        if self.samples.values is not None:
+            return _Batch(frames, background, None, None)
+        y, row, place = self.samples.of_frames(frames)
+        used = None
+        if len(y) < len(self.samples.positions):
+            used, row = torch.unique(row, return_inverse=True)
+        return _Batch(frames, background, (y, row, place), used)
+
+    def _inputs(self, used: Tensor | None, weight: float) -> Tensor:
+        n = len(self.samples.positions)
+        if weight == 0:
+            return self.inputs[:n] if used is None else self.inputs[used]
+        self.model.network.encoding(self.model.gram_points(), out=self.inputs[n:])
+        return self.inputs if used is None else torch.cat([self.inputs[used], self.inputs[n:]])
 
     def _ramp(self, update: int) -> float:
         params = self.params
@@ -206,11 +260,6 @@ class Reconstruction:
         if self.frames == total:
             return torch.arange(total, device=where)
         return torch.randperm(total, generator=self.model.rng)[: self.frames].to(where)
-
-    def _with_gram_points(self, inputs: Tensor, used: Tensor | None) -> Tensor:
-        gram = self.inputs[len(self.samples.positions) :]
-        self.model.network.encoding(self.model.gram_points(), out=gram)
-        return self.inputs if used is None else torch.cat([inputs, gram])
 
     def _output(self, value: Tensor) -> Tensor:
         return softplus(value) if self.params.positive else value
@@ -281,9 +330,9 @@ def curvature_gram(params: AdapterParams, interval: tuple[float, float]) -> np.n
     return second.T @ second * (interval[1] - interval[0]) / params.curvature_points
 
 
-def _capped(penalty: Tensor, limit: Tensor) -> Tensor:
-    # Scaled by a constant instead of clamped: a penalty at its cap keeps pulling, only weaker.
-    return penalty * (limit / penalty.detach().clamp_min(1e-30)).clamp(max=1.0)
+def cap_factor(penalty: Tensor, limit: Tensor) -> Tensor:
+    """min(1, limit / penalty): a penalty at its cap is scaled, so it keeps pulling, only weaker."""
+    return (limit / penalty.clamp_min(1e-30)).clamp(max=1.0)
 
 
 def _float32(array: np.ndarray, where: torch.device) -> Tensor:

@@ -6,6 +6,7 @@ update is otherwise mostly the overhead of handling a dozen small tensors.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import torch
@@ -38,6 +39,10 @@ class Encoding:
     rows: Tensor  # (rows, d)
     scale: float
 
+    @cached_property
+    def _scaled(self) -> Tensor:
+        return (self.scale * self.rows).T.contiguous()
+
     @property
     def outputs(self) -> int:
         """Inputs the network receives."""
@@ -51,7 +56,7 @@ class Encoding:
         n = len(self.rows)
         if n == 0:
             return torch.mul(x, self.scale, out=out)
-        phase = x @ (self.scale * self.rows).T
+        phase = x @ self._scaled
         torch.sin(phase, out=out[:, :n])
         torch.cos(phase, out=out[:, n:])
         return out

@@ -65,11 +65,12 @@ class Projection:
         self.equations = _grid_equations(samples, basis) if samples.values is not None else None
         self.scattered = None if self.equations else _Scattered(samples, basis)
 
-    def __call__(self, update: int) -> tuple[Tensor, Tensor]:
-        """A surrogate whose gradient is that of the projected loss, and the loss itself."""
+    def __call__(self, update: int) -> Tensor:
+        """Add the gradient of the projected loss to the network's; the loss."""
         outputs = self.model.network(self.inputs)
         gradient, error = self._solve(outputs.detach())
-        return torch.sum(outputs * gradient.to(outputs.dtype)), error
+        outputs.backward(gradient.to(outputs.dtype))
+        return error
 
     def observation_error(self) -> Tensor:
         """The MSE over all observations at the present network and its best C, which stays in the model."""
@@ -78,7 +79,6 @@ class Projection:
 
     def _solve(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
         """Put the best C into the model; the loss gradient by the outputs, and the loss."""
-        outputs = outputs.double()
         if self.equations is not None:
             C, gradient, error = self.equations.solve(outputs, self.pencil)
         else:
@@ -134,19 +134,24 @@ class _Grid:
         self.mean = values.mean(0)
         centered = values - self.mean
         self.projected = centered.T @ basis.T / len(values)  # (S, M)
+        self.single = self.projected.float()
         self.B = basis @ basis.T / len(values)
         self.energy = centered.square().mean()
 
     def solve(self, outputs: Tensor, pencil: _Pencil) -> tuple[Tensor, Tensor, Tensor]:
         """(C, loss gradient by the outputs, loss); the sum over frames is done once and for all."""
-        n = len(outputs)
+        n, single = len(outputs), outputs
+        # The solve divides by small eigenvalues and needs float64; the gradient is rounded to float32 anyway.
+        outputs = outputs.double()
         b, phi = outputs[:, 0], outputs[:, 1:]
         right = phi.T @ self.projected / n
         gram = phi.T @ phi / n
         C = pencil.solve(gram, right)
         quadratic = C @ self.B @ C.T
         off = b - self.mean
-        gradient = torch.cat([off[:, None], phi @ quadratic - self.projected @ C.T], dim=1) * (2 / n)
+        pull = self.single @ C.T.to(single.dtype)
+        slope = torch.addmm(pull, single[:, 1:], quadratic.to(single.dtype), beta=-1.0)
+        gradient = torch.cat([off[:, None].to(single.dtype), slope], dim=1) * (2 / n)
         error = off.square().mean() + self.energy + (gram * quadratic).sum() - 2 * (C * right).sum()
         return C, gradient, error.clamp_min(0.0)
 
@@ -161,7 +166,7 @@ class _Scattered:
 
     def solve(self, outputs: Tensor, pencil: _Pencil) -> tuple[Tensor, Tensor, Tensor]:
         """(C, loss gradient by the outputs, loss)."""
-        s, n = self.samples, len(self.y)
+        s, n, outputs = self.samples, len(self.y), outputs.double()
         b, phi = outputs[s.row, 0], outputs[s.row, 1:]
         gram = phi.T @ phi / n
 

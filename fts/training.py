@@ -1,7 +1,7 @@
 """The loop that trains every network field: AdamW, cosine decay, clipping, checkpoint, stopping (A.3).
 
-An objective returns the loss of one update and, where it is cheap, the mean squared error of all observations
-at the iterate before it. The loop keeps the iterate with the smallest and knows nothing about the model.
+An objective adds the gradient of one update and returns, where it is cheap, the mean squared error of all
+observations at the iterate before it. The loop keeps the best iterate and knows nothing about the model.
 """
 
 import math
@@ -26,8 +26,8 @@ _BAR_DELAY = 2.0
 class Objective(Protocol):
     """What the loop minimizes."""
 
-    def __call__(self, update: int) -> tuple[Tensor, Tensor | None]:
-        """(loss of this update, MSE over all observations at the present iterate if it was taken)."""
+    def __call__(self, update: int) -> Tensor | None:
+        """Add the gradient of one update's loss; the MSE over all observations before it, if taken."""
         ...
 
     def observation_error(self) -> Tensor:
@@ -75,10 +75,9 @@ def train(
             moving = [flat for i, flat in enumerate(flats) if ready(update, i)]
             for flat in moving:
                 flat.vector.grad = flat.gradient.zero_()
-            loss, error = objective(update)
+            error = objective(update)
             if error is not None and keeper.see(update, float(error)):
                 break
-            loss.backward()
             _clip([flat.gradient for flat in moving], params.clip)
             decay = 0.5 * (1 + math.cos(math.pi * update / params.epochs))
             optimizer.param_groups[0]["lr"] = params.learning_rate * decay

@@ -131,17 +131,14 @@ class _Pointwise:
         least = params.frames_per_update if samples.values is not None else samples.batch_frames
         self.frames = min(total, max(params.frames_per_update, least))
 
-    def __call__(self, update: int) -> tuple[Tensor, Tensor | None]:
-        """The loss of one update, whose gradient is accumulated chunk by chunk."""
+    def __call__(self, update: int) -> Tensor | None:
+        """Add the gradient of one update chunk by chunk; now and then the error over all observations."""
         error = self.observation_error() if update % _CHECK_EVERY == 0 else None
         index = self._draw()
-        loss = self.inputs.new_zeros(())
         for chunk in index.split(_CHUNK):
             residual = self.network(self.inputs[chunk])[:, 0] - self.samples.y[chunk]
-            part = residual.square().sum() / len(index)
-            part.backward()
-            loss = loss + part.detach()
-        return loss.requires_grad_(), error
+            (residual.square().sum() / len(index)).backward()
+        return error
 
     def observation_error(self) -> Tensor:
         """The MSE over all observations at the present iterate."""
