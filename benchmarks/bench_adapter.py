@@ -14,7 +14,7 @@ import torch  # noqa: E402
 from _timing import cpu, line  # noqa: E402
 
 import fts  # noqa: E402
-from fts import adapter, projected, samples  # noqa: E402
+from fts import adapter, projected, samples, structured  # noqa: E402
 from fts.params import PAPER, AdapterParams  # noqa: E402
 
 # A development seed; an update with full penalties, as most updates are.
@@ -27,8 +27,8 @@ def main() -> None:
     params = PAPER["ks"].adapter
     observations = fts.observe(fts.simulate("ks"), "S20", seed=SEED)
     prepared = samples.prepare(observations, torch.device("cpu"))
-    model = adapter.Structured(prepared, observations.domain, params, torch.Generator().manual_seed(SEED))
-    objective = adapter.Reconstruction(model, prepared, params)
+    model = structured.Structured(prepared, observations.domain, params, torch.Generator().manual_seed(SEED))
+    objective = structured.Reconstruction(model, prepared, params)
     with torch.no_grad():
         model.C.normal_(generator=model.rng)
     factorized = cpu(lambda: objective(UPDATE), times=200)
@@ -47,7 +47,9 @@ def main() -> None:
     _deepymod(factorized)
 
 
-def _pointwise(model: adapter.Structured, prepared: samples.Samples, params: AdapterParams) -> torch.Tensor:
+def _pointwise(
+    model: structured.Structured, prepared: samples.Samples, params: AdapterParams
+) -> torch.Tensor:
     """The same update with the network called at every sample of the 32 frames."""
     frames = torch.randperm(len(prepared.frames))[: params.frames_per_update]
     y, row, place = prepared.of_frames(frames)
@@ -61,7 +63,7 @@ def _pointwise(model: adapter.Structured, prepared: samples.Samples, params: Ada
     return loss + params.lam_phi * deviation.square().sum() + params.lam_t * curvature
 
 
-def _pointwise_error(model: adapter.Structured, prepared: samples.Samples) -> torch.Tensor:
+def _pointwise_error(model: structured.Structured, prepared: samples.Samples) -> torch.Tensor:
     """The error over all observations that every factorized update gives away, at every sample."""
     total = torch.zeros(())
     with torch.no_grad():
@@ -75,7 +77,7 @@ def _pointwise_error(model: adapter.Structured, prepared: samples.Samples) -> to
 
 
 def _network_rate(
-    model: adapter.Structured, objective: adapter.Reconstruction, params: AdapterParams
+    model: structured.Structured, objective: structured.Reconstruction, params: AdapterParams
 ) -> None:
     network, inputs = model.network, objective.inputs
     upstream = torch.ones(len(inputs), params.rank + 1)

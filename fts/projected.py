@@ -12,12 +12,13 @@ import scipy.linalg
 import torch
 from torch import Tensor
 
-from fts.adapter import Structured, describe, deviation, generator, refuse_misfit, settings
+from fts.adapter import describe, deviation, generator, refuse_misfit, settings
 from fts.data import Observations
 from fts.device import device, threads
 from fts.frozen import FrozenField
 from fts.params import PROJECTED, AdapterParams, ProjectedParams
 from fts.samples import Samples, prepare
+from fts.structured import Structured
 from fts.training import train
 
 # Conjugate gradients for scattered samples: the grid's own solution preconditions, so a few steps suffice.

@@ -21,6 +21,7 @@ from fts.frozen import FrozenField
 from fts.networks import Encoding, Network, gaussian_rows
 from fts.params import AdapterParams
 from fts.samples import Samples, prepare
+from fts.structured import to_numpy
 from fts.training import train
 
 Variant = Literal[
@@ -108,10 +109,10 @@ def _fit_coordinates(
             network.weights[-1].mul_(unit)
             network.biases[-1].mul_(unit)
         features = NetworkFeatures(
-            frequencies=adapter.to_numpy(rows),
+            frequencies=to_numpy(rows),
             scale=params.coordinate_scale,
-            weights=tuple(adapter.to_numpy(weight.T) for weight in network.weights),
-            biases=tuple(adapter.to_numpy(bias) for bias in network.biases),
+            weights=tuple(to_numpy(weight.T) for weight in network.weights),
+            biases=tuple(to_numpy(bias) for bias in network.biases),
         )
         return CoordinateField(features, domain, made)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from fts import adapter, frozen, samples, training, variants
+from fts import adapter, frozen, samples, structured, training, variants
 from fts.coordinate import CoordinateField
 from fts.data import Observations, observe, simulate
 from fts.device import device, threads
@@ -60,10 +60,10 @@ def relative_error(field: FrozenField | CoordinateField) -> float:
 
 def build(
     observations: Observations, params: AdapterParams
-) -> tuple[adapter.Structured, adapter.Reconstruction]:
+) -> tuple[structured.Structured, structured.Reconstruction]:
     prepared = samples.prepare(observations, torch.device("cpu"))
-    model = adapter.Structured(prepared, observations.domain, params, torch.Generator().manual_seed(1))
-    return model, adapter.Reconstruction(model, prepared, params)
+    model = structured.Structured(prepared, observations.domain, params, torch.Generator().manual_seed(1))
+    return model, structured.Reconstruction(model, prepared, params)
 
 
 @pytest.mark.parametrize(("problem", "count"), [("kdv", 17_853), ("ks", 19_833), ("ad", 21_201)])
@@ -172,9 +172,9 @@ def test_written_gradient_is_that_of_the_objective(make, positive) -> None:
 
 
 def test_capped_penalty_keeps_pulling() -> None:
-    assert adapter.cap_factor(torch.tensor(9.0), torch.tensor(0.9)).item() == pytest.approx(0.1)
-    assert adapter.cap_factor(torch.tensor(9.0), torch.tensor(100.0)).item() == 1.0
-    assert adapter.cap_factor(torch.tensor(0.0), torch.tensor(0.0)).item() == 0.0
+    assert structured.cap_factor(torch.tensor(9.0), torch.tensor(0.9)).item() == pytest.approx(0.1)
+    assert structured.cap_factor(torch.tensor(9.0), torch.tensor(100.0)).item() == 1.0
+    assert structured.cap_factor(torch.tensor(0.0), torch.tensor(0.0)).item() == 0.0
 
 
 def test_penalties_ramp_linearly() -> None:
@@ -189,7 +189,7 @@ def test_penalties_ramp_linearly() -> None:
 
 def test_curvature_gram_integrates_the_second_derivative() -> None:
     params = small(curvature_points=4000)
-    gram = adapter.curvature_gram(params, (0.0, 2.0))
+    gram = structured.curvature_gram(params, (0.0, 2.0))
     t = np.linspace(0, 2, 60)
     basis = spline_basis(t, params.splines, (0.0, 2.0))
     c, *_ = np.linalg.lstsq(basis, t**3, rcond=None)
@@ -248,10 +248,10 @@ def test_divergence_names_the_update_and_the_cause() -> None:
 
 
 def test_interruption_passes_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(self: adapter.Reconstruction, update: int) -> None:
+    def interrupted(self: structured.Reconstruction, update: int) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(adapter.Reconstruction, "__call__", interrupted)
+    monkeypatch.setattr(structured.Reconstruction, "__call__", interrupted)
     before = torch.get_num_threads()
     with pytest.raises(KeyboardInterrupt):
         adapter.fit(grid_observations(), small(), progress=False)
@@ -298,6 +298,24 @@ def test_variants_train_freeze_and_load(variant, tmp_path: Path) -> None:
     assert type(again) is type(field)
     axes = (np.linspace(0, 6, 11), np.linspace(0, 2, 7))
     np.testing.assert_array_equal(again.on_grid(*axes), field.on_grid(*axes))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("problem", ["kdv", "ks", "ad"])
+@pytest.mark.parametrize("variant", variants.VARIANTS)
+def test_variants_learn_the_benchmarks(problem, variant) -> None:
+    observations = observe(simulate(problem), "S20", seed=42)
+    schedule = {"epochs": 120, "background_epochs": 20, "ramp_start": 30, "ramp_length": 40}
+    params = replace(PAPER[problem].adapter, learning_rate=3e-3, **schedule)
+    field = variants.fit_variant(observations, variant, params, progress=False)
+    assert field.made["error"] < field.made["losses"][0][1]
+    count = variants.parameter_count(
+        variant,
+        variants.variant_params(variant, params, observations.domain.dimension),
+        observations.domain.dimension,
+    )
+    full = variants.parameter_count("structured", params, observations.domain.dimension)
+    assert variant == "coordinate-wide" or abs(count - full) < 0.02 * full
 
 
 def test_unknown_variant_is_refused() -> None:

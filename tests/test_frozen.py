@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from fts import files
+from fts import files, frozen
 from fts.domain import Domain
 from fts.features import NetworkFeatures, SplineCoefficients, spline_basis
 from fts.frozen import CallableField, FrozenField, TabulatedField
@@ -145,6 +145,16 @@ def test_damage_is_refused_with_a_remedy(tmp_path: Path) -> None:
     path.write_bytes(bytes(data))
     with pytest.raises(files.FileError, match=r"checksum.*fts\.fit"):
         FrozenField.load(path)
+
+
+def test_shipped_fields_are_small_and_whole(root: Path) -> None:
+    paths = sorted((root / "book" / "fields").glob("*.fts"))
+    assert len(paths) >= 65
+    for path in paths:
+        assert path.stat().st_size <= 100_000, path.name
+        field = frozen.load(path)
+        assert path.stem.startswith(f"{field.made['problem']}-{field.made['protocol']}-{field.made['seed']}")
+        assert path.stem.endswith(field.made["recipe"])
 
 
 def test_field_cannot_be_changed(tmp_path: Path) -> None:

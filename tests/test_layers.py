@@ -17,7 +17,8 @@ ORDER = (
     # frozen fields, without torch
     "jets", "features", "radial", "coordinate", "frozen", "shipped", "network", "kronecker", "kernel",
     # training, with torch
-    "bandwidth", "device", "networks", "samples", "training", "adapter", "variants", "projected", "recipes",
+    "bandwidth", "device", "networks", "samples", "training",
+    "structured", "adapter", "variants", "projected", "recipes",
     # selection
     "weak", "continuity", "geometry", "sparse", "selection", "robust", "svws", "strong", "classical",
     # other methods
@@ -37,6 +38,7 @@ TRAINS = {
     "networks",
     "samples",
     "training",
+    "structured",
     "adapter",
     "projected",
     "variants",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from fts import adapter, projected, samples
+from fts import projected, samples, structured
 from fts.data import Observations
 from fts.domain import Domain
 from fts.frozen import FrozenField
@@ -38,10 +38,12 @@ def small(**changes: object) -> ProjectedParams:
 
 def build(
     observations: Observations, params: ProjectedParams
-) -> tuple[adapter.Structured, projected.Projection, samples.Samples]:
+) -> tuple[structured.Structured, projected.Projection, samples.Samples]:
     prepared = samples.prepare(observations, torch.device("cpu"))
     model_params = projected._model_params(observations, params)
-    model = adapter.Structured(prepared, observations.domain, model_params, torch.Generator().manual_seed(1))
+    model = structured.Structured(
+        prepared, observations.domain, model_params, torch.Generator().manual_seed(1)
+    )
     return model, projected.Projection(model, prepared, params), prepared
 
 
