@@ -18,7 +18,7 @@ from fts import adapter, projected, samples, structured  # noqa: E402
 from fts.params import PAPER, AdapterParams  # noqa: E402
 
 # A development seed; an update with full penalties, as most updates are.
-SEED, UPDATE = 42, 3000
+SEED, EARLY, UPDATE = 42, 500, 3000
 
 
 def main() -> None:
@@ -41,26 +41,35 @@ def main() -> None:
         "point by point",
     )
     line("  the same against an update that takes no error", factorized, pointwise, "point by point")
+    early = cpu(lambda: objective(EARLY), times=200)
+    pointwise = cpu(lambda: _pointwise_loss(model, prepared, params).backward(), times=40)
+    line("  the same before the penalties: no Gram points", early, pointwise, "point by point")
     _network_rate(model, objective, params)
     _full_budget(observations, params)
     _two_at_once(observations, params)
     _deepymod(factorized)
 
 
-def _pointwise(
+def _pointwise_loss(
     model: structured.Structured, prepared: samples.Samples, params: AdapterParams
 ) -> torch.Tensor:
-    """The same update with the network called at every sample of the 32 frames."""
+    """The observation loss with the network called at every sample of the 32 frames."""
     frames = torch.randperm(len(prepared.frames))[: params.frames_per_update]
     y, row, place = prepared.of_frames(frames)
     outputs = model.network(model.network.encoding(prepared.positions[row]))
-    gram = model.network(model.network.encoding(model.gram_points()))[:, 1:]
     time_part = (model.C @ model.basis[:, frames]).T[place]
-    prediction = outputs[:, 0] + (outputs[:, 1:] * time_part).sum(1)
-    loss = (prediction - y).square().mean()
+    return (outputs[:, 0] + (outputs[:, 1:] * time_part).sum(1) - y).square().mean()
+
+
+def _pointwise(
+    model: structured.Structured, prepared: samples.Samples, params: AdapterParams
+) -> torch.Tensor:
+    """The same with both penalties."""
+    gram = model.network(model.network.encoding(model.gram_points()))[:, 1:]
     deviation = gram.T @ gram / len(gram) - torch.eye(params.rank)
     curvature = torch.sum((model.C @ model.curvature) * model.C)
-    return loss + params.lam_phi * deviation.square().sum() + params.lam_t * curvature
+    penalties = params.lam_phi * deviation.square().sum() + params.lam_t * curvature
+    return _pointwise_loss(model, prepared, params) + penalties
 
 
 def _pointwise_error(model: structured.Structured, prepared: samples.Samples) -> torch.Tensor:
