@@ -180,7 +180,9 @@ export class Frame {
     const text = JSON.stringify(changed);
     if (text === (this.written ?? "{}")) return;
     this.written = text;
-    shareState(this.model.get("key"), changed);
+    // Browsers allow an address to change a few times per second, not at every step of a drag.
+    clearTimeout(this.addressing);
+    this.addressing = setTimeout(() => shareState(this.model.get("key"), changed), 200);
   }
 }
 

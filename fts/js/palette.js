@@ -13,23 +13,38 @@ export function viridis(value) {
 
 /** Data URL of an image, nx wide and ny high, from value(i, j) with j upward. */
 export function fieldImage(nx, ny, value, low, high) {
-  return paint(nx, ny, (i, j) => [...viridis((value(i, j) - low) / (high - low || 1)), 255]);
+  const canvas = document.createElement("canvas");
+  paint(canvas, nx, ny, (pixels, at, i, j) => {
+    const [red, green, blue] = viridis((value(i, j) - low) / (high - low || 1));
+    pixels[at] = red;
+    pixels[at + 1] = green;
+    pixels[at + 2] = blue;
+    pixels[at + 3] = 255;
+  });
+  return canvas.toDataURL();
 }
 
-/** The same for signed values: blue below zero, orange above, opaque where large, so that it fits either theme. */
-export function signedImage(nx, ny, value, largest) {
-  return paint(nx, ny, (i, j) => {
-    const share = Math.max(-1, Math.min(1, value(i, j) / (largest || 1)));
-    return [...(share < 0 ? [0, 114, 178] : [213, 94, 0]), 255 * Math.abs(share)];
+/** Signed values onto a canvas: blue below zero, orange above, opaque where large, so that it fits either theme. */
+export function paintSigned(canvas, nx, ny, value, largest) {
+  paint(canvas, nx, ny, (pixels, at, i, j) => {
+    const share = Math.max(-1, Math.min(1, value(i, j) / (largest || 1))), below = share < 0;
+    pixels[at] = below ? 0 : 213;
+    pixels[at + 1] = below ? 114 : 94;
+    pixels[at + 2] = below ? 178 : 0;
+    pixels[at + 3] = 255 * Math.abs(share);
   });
 }
 
-function paint(nx, ny, color) {
+/** The same as a data URL. */
+export function signedImage(nx, ny, value, largest) {
   const canvas = document.createElement("canvas");
-  canvas.width = nx;
-  canvas.height = ny;
-  const context = canvas.getContext("2d"), image = context.createImageData(nx, ny);
-  for (let j = 0; j < ny; j++) for (let i = 0; i < nx; i++) image.data.set(color(i, j), 4 * ((ny - 1 - j) * nx + i));
-  context.putImageData(image, 0, 0);
+  paintSigned(canvas, nx, ny, value, largest);
   return canvas.toDataURL();
+}
+
+function paint(canvas, nx, ny, color) {
+  if (canvas.width !== nx || canvas.height !== ny) [canvas.width, canvas.height] = [nx, ny];
+  const context = canvas.getContext("2d"), image = context.createImageData(nx, ny);
+  for (let j = 0; j < ny; j++) for (let i = 0; i < nx; i++) color(image.data, 4 * ((ny - 1 - j) * nx + i), i, j);
+  context.putImageData(image, 0, 0);
 }

@@ -31,8 +31,8 @@ html[data-theme="dark"] .fts-explorer, body[data-jp-theme-light="false"] .fts-ex
 .fts-tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(92px, 1fr)); gap: .7rem .8rem; width: 100%; }
 .fts-tiles.fts-wide { grid-template-columns: repeat(auto-fill, minmax(150px, 1fr)); }
 .fts-tile { text-align: center; font-size: 12px; font-variant-numeric: tabular-nums; }
-.fts-tile svg { width: 100%; height: auto; border: 1px solid var(--fts-line); }
-.fts-tile.fts-off { opacity: .45; } .fts-tile.fts-kept svg { border-color: var(--fts-blue); box-shadow: 0 0 0 1px var(--fts-blue); }
+.fts-tile :is(svg, canvas) { display: block; width: 100%; height: auto; border: 1px solid var(--fts-line); image-rendering: pixelated; }
+.fts-tile.fts-off { opacity: .45; } .fts-tile.fts-kept canvas { border-color: var(--fts-blue); box-shadow: 0 0 0 1px var(--fts-blue); }
 .fts-drag { cursor: grab; touch-action: pan-y; } .fts-drag:active { cursor: grabbing; }
 .fts-still-hidden { display: none; }
 @media print { .fts-explorer { display: none; } .fts-still-hidden { display: block; } }

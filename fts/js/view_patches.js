@@ -2,7 +2,7 @@
 
 import { axes, image, label, scale, svg } from "./charts.js";
 import { make } from "./frame.js";
-import { fieldImage, signedImage } from "./palette.js";
+import { fieldImage, paintSigned } from "./palette.js";
 import { ask } from "./engine.js";
 import { equationText, general, termHtml } from "./terms.js";
 import { sentence, shownRule } from "./view_selection.js";
@@ -11,6 +11,7 @@ const NAMES = ["x", "y", "z"];
 
 export function patchesView() {
   const pictures = new Map();
+  let drawn = null;
   return {
     question: (frame) => ({ task: "system", question: systemQuestion(frame) }),
     shown(frame, name, value) {
@@ -23,9 +24,14 @@ export function patchesView() {
     async draw(frame, answer) {
       const { info } = frame;
       frame.say(sentence(info, answer.xi, "STLSQ on this system") + `<div class="fts-soft">Relative residual ‖Aξ − b‖²/‖b‖² = ${general(answer.risk)} on ${answer.b.length} patches. Under each column below: its coefficient on unit columns, which λ is compared with.</div>`, equationText(info.library, answer.xi));
-      const picture = await background(frame, pictures);
+      const picture = await background(frame, pictures), key = `${info.key} ${frame.width}`;
       if (frame.last !== answer) return;
-      frame.figure.replaceChildren(map(frame, answer, picture), tiles(frame, answer));
+      if (drawn?.key !== key) {
+        drawn = { key, map: map(frame, picture), tiles: tiles(frame) };
+        frame.figure.replaceChildren(drawn.map.holder, drawn.tiles.holder);
+      }
+      moveGrid(frame, drawn.map, answer);
+      paintTiles(frame, drawn.tiles, answer);
     },
   };
 }
@@ -52,33 +58,42 @@ async function background(frame, pictures) {
   return pictures.get(info.key);
 }
 
-function map(frame, answer, picture) {
-  const { info } = frame, { low, high } = info, across = 0, up = 1;
-  const width = frame.width, height = Math.round(info.dimension > 1 ? Math.min(width, 420) : Math.min(340, Math.max(240, width * 0.5)));
-  const wide = info.dimension > 1 ? Math.min(width, 440) : width;
-  const box = { left: 46, right: wide - 12, top: 26, bottom: height - 42 };
-  const x = scale(low[across], high[across], box.left, box.right), y = scale(low[up], high[up], box.bottom, box.top);
-  let body = image(picture, box.left, box.top, box.right - box.left, box.bottom - box.top);
-  body += axes(x, y, box, { x: "x", y: info.dimension > 1 ? "" : "" }) + label(12, box.top - 8, info.dimension > 1 ? "y" : "t", "start", "name");
-  const [cx, cy] = [answer.centers[across], answer.centers[up]], { half_widths } = systemQuestion(frame).weak;
-  const span = (s, c, h) => [Math.min(s(c - h), s(c + h)), Math.abs(s(c + h) - s(c - h))];
-  for (const a of cx) for (const b of cy) body += `<circle cx="${x(a).toFixed(1)}" cy="${y(b).toFixed(1)}" r="1.8" fill="#fff" stroke="#000" stroke-width=".7"/>`;
-  for (const [a, b] of [[cx[0], cy[0]], [cx[cx.length >> 1], cy[cy.length >> 1]]]) {
-    const [px, w] = span(x, a, half_widths[across]), [py, h] = span(y, b, half_widths[up]);
-    body += `<rect x="${px}" y="${py}" width="${w}" height="${h}" fill="#fff" fill-opacity=".28" stroke="#fff" stroke-width="1.6"/><rect x="${px - 1}" y="${py - 1}" width="${w + 2}" height="${h + 2}" fill="none" stroke="#000" stroke-width=".8"/>`;
-  }
+/** The field and its axes, drawn once per width; what moves is a group above it. */
+function map(frame, picture) {
+  const { info } = frame, { low, high } = info, two = info.dimension > 1, width = two ? Math.min(frame.width, 440) : frame.width;
+  const height = Math.round(two ? Math.min(width, 420) : Math.min(340, Math.max(240, width * 0.5)));
+  const box = { left: 46, right: width - 12, top: 26, bottom: height - 42 };
+  const scales = [scale(low[0], high[0], box.left, box.right), scale(low[1], high[1], box.bottom, box.top)];
+  const body = image(picture, box.left, box.top, box.right - box.left, box.bottom - box.top) + axes(...scales, box, { x: "x" }) + label(12, box.top - 8, two ? "y" : "t", "start", "name");
   const holder = make("div", { class: "fts-drag" });
-  holder.innerHTML = svg(wide, height, body, `The field with the centers of ${answer.b.length} patches and two of the patches; drag to move the grid, or use the phase sliders`);
-  drag(frame, holder, box, [cx, cy], [x, y]);
-  return holder;
+  holder.innerHTML = svg(width, height, body + "<g></g>", "The field with the centers of the patches and two of the patches; drag to move the grid, or use the phase sliders");
+  drag(frame, holder, scales);
+  return { holder, scales, moving: holder.querySelector("g") };
+}
+
+/** Centers as dots and two patches as boxes; each twice, dark under light, to be seen on any color. */
+function moveGrid(frame, { scales: [x, y], moving }, answer) {
+  const [cx, cy] = answer.centers, { half_widths } = systemQuestion(frame).weak;
+  let dots = "";
+  for (const a of cx) for (const b of cy) dots += `M${x(a).toFixed(1)} ${y(b).toFixed(1)}h0`;
+  let body = `<path d="${dots}" stroke="#000" stroke-width="5" stroke-linecap="round"/><path d="${dots}" stroke="#fff" stroke-width="3.4" stroke-linecap="round"/>`;
+  for (const [a, b] of [[cx[0], cy[0]], [cx[cx.length >> 1], cy[cy.length >> 1]]]) {
+    const [left, top] = [x(a - half_widths[0]), y(b + half_widths[1])];
+    const rectangle = `x="${left}" y="${top}" width="${x(a + half_widths[0]) - left}" height="${y(b - half_widths[1]) - top}"`;
+    body += `<rect ${rectangle} fill="#fff" fill-opacity=".28" stroke="#000" stroke-width="3"/><rect ${rectangle} fill="none" stroke="#fff" stroke-width="1.5"/>`;
+  }
+  moving.innerHTML = body;
 }
 
 /** Dragging by one spacing is one period of the phase. */
-function drag(frame, holder, box, centers, scales) {
+function drag(frame, holder, scales) {
   const names = frame.info.dimension > 1 ? ["phase_x", "phase_y"] : ["phase_x", "phase_t"];
   holder.onpointerdown = (event) => {
     const begin = { x: event.clientX, y: event.clientY, values: names.map((name) => frame.value(name)) };
-    const spacing = centers.map((c, k) => Math.abs(scales[k](c[1] ?? c[0] + 1) - scales[k](c[0])));
+    const spacing = [0, 1].map((k) => {
+      const [first, second] = frame.last.centers[k];
+      return Math.abs(scales[k](second ?? first + 1) - scales[k](first));
+    });
     const move = (e) => {
       const shift = [(e.clientX - begin.x) / spacing[0], (begin.y - e.clientY) / spacing[1]];
       frame.set(Object.fromEntries(names.map((name, k) => [name, wrap(begin.values[k] + shift[k])])));
@@ -100,29 +115,34 @@ function wrap(value) {
   return inside >= 0.999 ? 0 : inside;
 }
 
-/** One small picture per column: the patches where they lie, blue below zero and orange above. */
-function tiles(frame, answer) {
-  const { library } = frame.info, { A, b, x, xi, residual, norms } = answer, J = library.length;
-  const size = Math.max(...b.map(Math.abs)), holder = make("div", { class: frame.info.dimension > 1 ? "fts-tiles fts-wide" : "fts-tiles" });
-  holder.append(tile(frame, "<i>b</i>", (l) => b[l], size, "left-hand side", ""));
-  library.forEach((term, j) => {
-    const column = (l) => A[l * J + j] / (norms[j] || 1);
-    let largest = 0;
-    for (let l = 0; l < b.length; l++) largest = Math.max(largest, Math.abs(column(l)));
-    holder.append(tile(frame, termHtml(term.body), column, largest, xi[j] ? (x[j] < 0 ? "−" : "") + general(Math.abs(x[j])) : "dropped", xi[j] ? "fts-kept" : "fts-off"));
-  });
-  holder.append(tile(frame, "residual", (l) => residual[l], size, "scale of b", ""));
-  return holder;
+/** One small picture per column, made once: the patches where they lie, blue below zero and orange above. */
+function tiles(frame) {
+  const { library, dimension } = frame.info, holder = make("div", { class: dimension > 1 ? "fts-tiles fts-wide" : "fts-tiles" });
+  const titles = ["<i>b</i>", ...library.map((term) => termHtml(term.body)), "residual"];
+  holder.innerHTML = titles.map((title) => `<div class="fts-tile">${title}<canvas aria-hidden="true"></canvas><span></span></div>`).join("");
+  return { holder, all: [...holder.children] };
 }
 
-function tile(frame, title, value, largest, caption, kind) {
-  const { patches } = frame.info.weak, two = patches.length > 2;
+function paintTiles(frame, { all }, answer) {
+  const { library } = frame.info, { A, b, x, xi, residual, norms } = answer, J = library.length;
+  const size = Math.max(...b.map(Math.abs));
+  paintTile(frame, all[0], (l) => b[l], size, "left-hand side", "");
+  library.forEach((_, j) => {
+    let largest = 0;
+    for (let l = 0; l < b.length; l++) largest = Math.max(largest, Math.abs(A[l * J + j]));
+    const caption = xi[j] ? (x[j] < 0 ? "−" : "") + general(Math.abs(x[j])) : "dropped";
+    paintTile(frame, all[j + 1], (l) => A[l * J + j], norms[j] ? largest : 1, caption, xi[j] ? "fts-kept" : "fts-off");
+  });
+  paintTile(frame, all[J + 1], (l) => residual[l], size, "scale of b", "");
+}
+
+function paintTile(frame, element, value, largest, caption, kind) {
+  const { patches } = frame.info.weak, [canvas, text] = [element.querySelector("canvas"), element.lastElementChild];
+  element.className = `fts-tile ${kind}`;
+  text.textContent = caption;
   // Patches run in C order; in 2D the times stand side by side.
-  const [m, n, k] = two ? patches : [patches[0], 1, patches[1]];
-  const url = two
-    ? signedImage(m * k, n, (i, j) => value(((i % m) * n + j) * k + Math.floor(i / m)), largest)
-    : signedImage(m, k, (i, j) => value(i * k + j), largest);
-  const [w, h] = two ? [m * k * 5, n * 5] : [m * 6, k * 6], element = make("div", { class: `fts-tile ${kind}` });
-  element.innerHTML = `${title}<svg viewBox="0 0 ${w} ${h}" aria-hidden="true">${image(url, 0, 0, w, h, false)}</svg>${caption}`;
-  return element;
+  if (patches.length > 2) {
+    const [m, n, k] = patches;
+    paintSigned(canvas, m * k, n, (i, j) => value(((i % m) * n + j) * k + Math.floor(i / m)), largest);
+  } else paintSigned(canvas, patches[0], patches[1], (i, j) => value(i * patches[1] + j), largest);
 }
