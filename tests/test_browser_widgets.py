@@ -138,7 +138,12 @@ def test_speed(browser, watched: _Watched, site: str, ad: SelectionExplorer) -> 
     # All stand before the first is timed: a neighbor that mounts meanwhile computes its twenty systems.
     explorers = [_Shown(page, place) for place in range(len(keys))]
     for shown in (one for one, key in zip(explorers, keys, strict=True) if key.startswith("patches")):
-        assert min(_step(shown, phase) for phase in (0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9)) < STEP
+        phases = (0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9)
+        before = _processor_seconds(browser)
+        best = min(_step(shown, phase) for phase in phases)
+        mean = (_processor_seconds(browser) - before) / len(phases)
+        # The clock on the wall where the machine is idle; on a busy one, the time the page had a core.
+        assert min(best, mean) < STEP
     before = _processor_seconds(browser)
     for seed in (20271, 20272):
         explorers[keys.index(ad.key)].slide("phase_seed", seed)
@@ -151,7 +156,7 @@ def _step(shown: _Shown, phase: float) -> float:
 
 
 def _processor_seconds(browser) -> float:  # noqa: F811
-    """Seconds of one core the pages took; the clock on the wall also counts what else the machine does."""
+    """Seconds of one core the pages have had so far."""
     session = browser.new_browser_cdp_session()
     processes = session.send("SystemInfo.getProcessInfo")["processInfo"]
     session.detach()

@@ -38,7 +38,7 @@ function path(frame, answer, width) {
   let body = `<rect x="${m0}" y="${box.top}" width="${m1 - m0}" height="${box.bottom - box.top}" fill="var(--fts-soft)" opacity=".12"/>`;
   body += label((m0 + m1) / 2, box.top - 8, "SVWS thresholds", "middle", "soft");
   body += axes(x, y, box, { x: "threshold λ" }) + label(4, 12, "size on unit columns", "start", "name");
-  body += line([[x(lams[0]), y(lams[0])], [x(lams.at(-1)), y(lams.at(-1))]], 'stroke="var(--fts-soft)" stroke-dasharray="3 3"') + label(x(lams[18]) + 6, y(lams[18]) + 14, "dropped below", "start", "soft");
+  body += line([[x(lams[0]), y(lams[0])], [x(lams.at(-1)), y(lams.at(-1))]], 'stroke="var(--fts-soft)" stroke-dasharray="3 3"') + label(x(lams[62]) + 8, y(lams[62]) + 16, "dropped below", "start", "soft");
   body += terms(library, answer, lams, x, y, box);
   const now = x(svws.lam0 * frame.value("lam0_factor"));
   body += `<path d="M${now} ${box.top}V${box.bottom}" stroke="var(--fts-orange)" stroke-width="2"/>`;

@@ -84,7 +84,7 @@ function risks(frame, answer, width) {
   const x = scale(low * 0.9, high * 1.1, left, width - 12, { log: true });
   let body = axes(x, Object.assign((v) => v, { ticks: [] }), { left, right: width - 12, top: top - 12, bottom: height - 40 }, { x: "" }) + label(width - 12, height - 8, "validation risk ± standard error", "end", "name");
   library.forEach((term, j) => (body += `<g transform="translate(${column * (j + 0.5) + 4} ${top - 18}) rotate(-50)">${label(0, 0, termSvg(term.body))}</g>`));
-  body += label(matrix + 24, top - 18, "count", "middle", "soft");
+  body += `<g transform="translate(${matrix + 24} ${top - 18}) rotate(-50)">${label(0, 0, "count", "start", "soft")}</g>`;
   kept.forEach((row, i) => (body += supportRow(row, row === winner, top + step * i + 6, { library, column, matrix, x, left })));
   body += `<path d="M${x(answer.bound)} ${top - 12}V${height - 40}" stroke="var(--fts-orange)" stroke-width="2" stroke-dasharray="5 3"/>`;
   if (answer.rows.length > kept.length) body += label(4, height - 24, `and ${answer.rows.length - kept.length} of higher risk`, "start", "soft");
