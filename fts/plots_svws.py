@@ -1,7 +1,6 @@
 """Selections and records -> the figures and tables of the chapter on stability-validated weak selection."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -213,15 +212,15 @@ def with_errors(refit: Refit) -> list[tuple[float, float]]:
 def _beside(ours: Summary | None, theirs: Cell | None, measures: Sequence[str]) -> str:
     parts = []
     for name in measures:
-        if ours is None and theirs is None:
-            continue
         mine = None if ours is None else getattr(ours, name)
         published = None if theirs is None else getattr(theirs, name)
-        write: Callable[[Any], str] = (lambda v: f"{v:.0f}/5") if name == "exact" else (lambda v: f"{v:.2g}")
-        left = "not run" if mine is None else write(mine)
-        right = "–" if published is None else write(published)
-        mark = "" if mine is None or published is None else " " + _mark(mine, published, name == "exact")
-        parts.append(f"{left} | {right}{mark}")
+        if mine is None and published is None:
+            continue
+        counts = name == "exact"
+        left = "not run" if ours is None else f"{mine}/{ours.runs}" if counts else f"{mine:.2g}"
+        right = "–" if published is None else f"{published}/5" if counts else f"{published:.2g}"
+        known = mine is not None and published is not None
+        parts.append(f"{left} | {right}" + (f" {_mark(mine, published, counts)}" if known else ""))
     return "; ".join(parts) or "–"
 
 
