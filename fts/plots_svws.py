@@ -219,8 +219,8 @@ def _beside(ours: Summary | None, theirs: Cell | None, measures: Sequence[str]) 
         counts = name == "exact"
         left = "not run" if ours is None else f"{mine}/{ours.runs}" if counts else f"{mine:.2g}"
         right = "–" if published is None else f"{published}/5" if counts else f"{published:.2g}"
-        known = mine is not None and published is not None
-        parts.append(f"{left} | {right}" + (f" {_mark(mine, published, counts)}" if known else ""))
+        mark = "" if mine is None or published is None else f" {_mark(mine, published, counts)}"
+        parts.append(f"{left} | {right}{mark}")
     return "; ".join(parts) or "–"
 
 
