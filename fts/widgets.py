@@ -66,7 +66,7 @@ class Explorer(anywidget.AnyWidget):
     sources = traitlets.List(traitlets.Unicode()).tag(sync=True)
     choice = traitlets.Int(0).tag(sync=True)
     controls = traitlets.List().tag(sync=True)
-    paper = traitlets.Dict().tag(sync=True)
+    papers = traitlets.List().tag(sync=True)  # the paper's values, one dict per field
     key = traitlets.Unicode().tag(sync=True)
     heading = traitlets.Unicode().tag(sync=True)
 
@@ -90,22 +90,38 @@ class Explorer(anywidget.AnyWidget):
             or re.sub(r"[^a-z0-9]+", "-", f"{self.view} {sources[0].info['label']}".lower()).strip("-"),
             heading=heading or self.title(sources),
         )
-        self.set_trait("paper", {name: getattr(self, name) for name in self.order} | self.defaults())
-        for name, value in ({**self.paper, **values}).items():
+        common = {name: getattr(self, name) for name in self.order}
+        self.papers = [common | self.defaults(source) for source in sources]
+        self.choice = values.pop("choice", 0)
+        for name, value in {**self.paper, **values}.items():
             setattr(self, name, value)
 
     def title(self, sources: Sequence[Source]) -> str:
         """The heading above the controls."""
         return self.caption if len(sources) > 1 else f"{self.caption}: {sources[0].info['label']}"
 
-    def defaults(self) -> dict[str, Any]:
+    def defaults(self, source: Source) -> dict[str, Any]:
         """The paper's values that depend on the field."""
         return {}
+
+    @property
+    def paper(self) -> dict[str, Any]:
+        """The paper's values for the chosen field, to which the button returns."""
+        return self.papers[self.choice]
 
     @property
     def source(self) -> Source:
         """The chosen field with its settings."""
         return self.offered[self.choice]
+
+    @traitlets.observe("choice")
+    def _follow_choice(self, change: Any) -> None:
+        """What the paper sets differently for the new field follows it; the rest stays."""
+        if self.papers:
+            old, new = self.papers[change["old"]], self.papers[change["new"]]
+            for name, value in new.items():
+                if value != old[name]:
+                    setattr(self, name, value)
 
     @traitlets.validate("choice")
     def _known_choice(self, proposal: Any) -> int:
@@ -138,9 +154,9 @@ class SelectionExplorer(Explorer):
     phase_seed = _count(_SEED, 0, 2**31, "Phase seed", offered=(_SEED, _SEED + 29))
     ridge = _number(1e-4, 1e-6, 1e-1, 0.5, "Ridge", base=10)
 
-    def defaults(self) -> dict[str, Any]:
+    def defaults(self, source: Source) -> dict[str, Any]:
         """The field's own rule."""
-        params = self.offered[0].params
+        params = source.params
         return {name: getattr(params, name) for name in ("tau", "generation", "phase_seed", "ridge")}
 
     @property
@@ -173,9 +189,9 @@ class PathExplorer(Explorer):
     phase_seed = _count(_SEED, 0, 2**31, "Phase seed", offered=(_SEED, _SEED + 29))
     ridge = _number(1e-4, 1e-6, 1e-1, 0.5, "Ridge", base=10)
 
-    def defaults(self) -> dict[str, Any]:
+    def defaults(self, source: Source) -> dict[str, Any]:
         """The field's own rule."""
-        params = self.offered[0].params
+        params = source.params
         return {name: getattr(params, name) for name in ("phase_seed", "ridge")}
 
     @property
@@ -224,9 +240,9 @@ class PatchExplorer(Explorer):
     power = _count(8, 2, 16, "Kernel power p")
     lam0_factor = _number(1.0, 1 / 16, 16.0, 0.125, "Threshold λ", base=2)
 
-    def defaults(self) -> dict[str, Any]:
+    def defaults(self, source: Source) -> dict[str, Any]:
         """The field's own kernel."""
-        return {"power": self.offered[0].geometry.power}
+        return {"power": source.geometry.power}
 
     @property
     def geometry(self) -> WeakParams:
@@ -269,9 +285,9 @@ class AdapterExplorer(Explorer):
         sync=True, control=True, label="Modes", options=["principal", "trained"]
     )
 
-    def defaults(self) -> dict[str, Any]:
+    def defaults(self, source: Source) -> dict[str, Any]:
         """All modes."""
-        return {"rank": self.offered[0].field.rank}
+        return {"rank": source.field.rank}
 
     def truncated(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
         """The field of the background and the kept modes on the grid of the axes (x, [y,] t), in NumPy."""

@@ -16,9 +16,9 @@ from fts.domain import Domain
 from fts.explorers import explore
 from fts.features import NetworkFeatures, SplineCoefficients
 from fts.frozen import FrozenField
-from fts.params import PAPER, SVWSParams, WeakParams
+from fts.params import LIBRARIES, PAPER, SVWSParams, WeakParams
 from fts.radial import Basis, SeriesCoefficients, SeriesFeatures
-from fts.shipped import fields_folder
+from fts.shipped import fields_folder, load_field
 from fts.sources import field_bytes, field_label, term_values
 from fts.terms import Equation, Library
 
@@ -240,6 +240,26 @@ def test_the_papers_values_are_the_resets() -> None:
     )
     assert (paper["lam0_factor"], paper["phase_seed"]) == (1.0, params.phase_seed)
     assert explore(field, view="patches").paper["power"] == PAPER[field.made["problem"]].weak.power
+
+
+def test_what_the_paper_sets_by_field_follows_the_choice() -> None:
+    kdv, ad = load_field("kdv"), load_field("ad")
+    explorer = explore([kdv, ad], view="patches", lam0_factor=2.0)
+    assert explorer.power == PAPER["kdv"].weak.power
+    explorer.choice = 1
+    assert (explorer.power, explorer.lam0_factor) == (PAPER["ad"].weak.power, 2.0)
+    assert explorer.single.library == Library.parse(LIBRARIES["ad"])
+    with pytest.raises(traitlets.TraitError):
+        explorer.choice = 2
+
+
+def test_a_kernel_too_rough_is_refused_in_both(node, rng: np.random.Generator) -> None:
+    explorer = explore(_network(1, rng), _TERMS[1], "patches", power=4)
+    with pytest.raises(ValueError, match="kernel power"):
+        explorer.system
+    question = (_values(explorer.source.library), asdict(explorer.geometry), [explorer.phase.tolist()])
+    with pytest.raises(AssertionError, match="kernel power p = 4 must exceed"):
+        node(("systems", *question, explorer.source.data))
 
 
 def test_explorers_of_one_field_share_its_bytes(rng: np.random.Generator) -> None:

@@ -31,6 +31,11 @@ export class Frame {
     return this.source.get("info");
   }
 
+  /** The paper's values for the chosen field. */
+  get paper() {
+    return this.model.get("papers")[this.sources.indexOf(this.source)];
+  }
+
   get width() {
     return Math.max(280, Math.floor(this.figure.getBoundingClientRect().width));
   }
@@ -105,7 +110,7 @@ export class Frame {
     const head = make("div", { class: "fts-head" }, make("strong", {}, this.model.get("heading")));
     if (this.sources.length > 1) head.append(this.chooser());
     this.resetButton = make("button", { type: "button", class: "fts-reset" }, "Reset to the paper's values");
-    this.resetButton.onclick = () => this.set({ ...this.model.get("paper") });
+    this.resetButton.onclick = () => this.set(this.paper);
     const grid = make("div", { class: "fts-controls" });
     this.inputs = new Map();
     for (const control of this.controls) grid.append(control.options ? this.options(control) : this.slider(control));
@@ -120,7 +125,11 @@ export class Frame {
   chooser() {
     const select = make("select", { "aria-label": "Frozen field" });
     this.sources.forEach((source, i) => select.append(make("option", { value: i }, source.get("info").label)));
-    select.onchange = () => this.set({ choice: Number(select.value) });
+    select.onchange = () => {
+      // What the paper sets differently for the new field follows it; the rest stays where the reader put it.
+      const choice = Number(select.value), old = this.paper, next = this.model.get("papers")[choice];
+      this.set({ choice, ...Object.fromEntries(Object.entries(next).filter(([name, value]) => old[name] !== value)) });
+    };
     this.select = select;
     return select;
   }
@@ -160,8 +169,7 @@ export class Frame {
       output.textContent = this.view.shown?.(this, control.name, value) ?? String(control.integer ? value : Number(value.toPrecision(3)));
       input.setAttribute("aria-valuetext", output.textContent);
     }
-    const paper = this.model.get("paper");
-    this.resetButton.disabled = Object.entries(paper).every(([name, value]) => this.value(name) === value);
+    this.resetButton.disabled = Object.entries(this.paper).every(([name, value]) => this.value(name) === value);
   }
 
   readAddress() {
@@ -175,8 +183,8 @@ export class Frame {
   }
 
   writeAddress() {
-    const paper = this.model.get("paper"), changed = {};
-    for (const { name } of this.allControls()) if (this.value(name) !== (paper[name] ?? 0)) changed[name] = this.value(name);
+    const changed = {};
+    for (const { name } of this.allControls()) if (this.value(name) !== (this.paper[name] ?? 0)) changed[name] = this.value(name);
     const text = JSON.stringify(changed);
     if (text === (this.written ?? "{}")) return;
     this.written = text;

@@ -9,6 +9,7 @@ const BLOCK = 32;
 
 /** {A [m, J], b [m], m, J} of the library on the patch grid shifted by `phase`. */
 export function assemble(field, library, weak, phase) {
+  checkGeometry(field, library, weak);
   const centers = patchCenters(field, weak, phase);
   const axes = centers.map((axis, a) => midpoints(axis, weak.half_widths[a], weak.nodes[a]));
   const groups = plan(library, field.dimension);
@@ -26,6 +27,14 @@ export function assemble(field, library, weak, phase) {
   }
   for (const values of [A, b]) if (!values.every(Number.isFinite)) throw new Error("a column is not finite on this field: drop that term");
   return { A, b, m, J };
+}
+
+function checkGeometry(field, library, weak) {
+  const order = Math.max(1, ...library.map((term) => term.alpha.reduce((a, b) => a + b, 0)));
+  if (weak.power <= order) throw new Error(`The kernel power p = ${weak.power} must exceed the highest derivative order, ${order}: boundary terms would survive integration by parts.`);
+  weak.half_widths.forEach((h, a) => {
+    if (!(2 * h < field.high[a] - field.low[a])) throw new Error(`A patch of half-width ${h} does not fit into an axis of length ${field.high[a] - field.low[a]}.`);
+  });
 }
 
 /** Centers per axis: low + h + (i + phase) spacing, spacing = (extent - 2 h) / n. */
