@@ -15,32 +15,51 @@ _PERIODS = tuple(0.25 * 2**k for k in range(8))
 _RIDGES = (1e-6, 1e-4, 1e-2)
 # Leave-one-out needs one decomposition of samples x features; more samples than this add nothing to a choice.
 _MOST = 2000
+# The same for scattered samples, whose matrix is square; widths in time relative to the run looked at.
+_MOST_SCATTERED = 1200
+_WIDTHS = (0.3, 1.0, 3.0)
+_NUGGET = 1e-4
 
 
 def coordinate_scale(observations: Observations) -> float:
-    """The factor on x before the encoding, by leave-one-out error over positions (or scattered samples)."""
-    rng = np.random.default_rng(0)
+    """The factor on x before the encoding, by leave-one-out error over positions or scattered samples."""
     extent = max(observations.domain.extents[:-1])
-    points, targets = _problem(observations, rng)
-    errors = {}
-    for periods in _PERIODS:
-        scale = 2 * np.pi * periods / extent
-        errors[scale] = _leave_one_out(_encode(points, scale, rng), targets)
-    return min(errors, key=lambda scale: errors[scale])
-
-
-def _problem(observations: Observations, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Points and the values to regress there: all frames of a position, or samples with their time."""
+    scales = [2 * np.pi * periods / extent for periods in _PERIODS]
     grid = observations.grid
-    if grid is not None:
+    if grid is None:
+        errors = _scattered_errors(observations, scales)
+    else:
+        rng = np.random.default_rng(0)
         chosen = rng.permutation(len(grid.sensors))[:_MOST]
-        return grid.sensors[chosen], grid.values[chosen]
-    chosen = rng.permutation(len(observations))[:_MOST]
-    # Time enters as one more axis, stretched to the longest: a record then counts as one extent.
-    domain = observations.domain
-    stretch = max(domain.extents[:-1]) / domain.extents[-1]
-    time = (observations.t[chosen, None] - domain.t0) * stretch
-    return np.column_stack([observations.x[chosen], time]), observations.y[chosen, None]
+        points, targets = grid.sensors[chosen], grid.values[chosen]
+        errors = [_leave_one_out(_encode(points, scale, rng), targets) for scale in scales]
+    return scales[int(np.argmin(errors))]
+
+
+def _scattered_errors(observations: Observations, scales: list[float]) -> list[float]:
+    """Leave-one-out errors with exp(-s^2 |x - x'|^2 / 2), the limit of random features, times time's."""
+    # A run of samples around the middle of the record is as dense as the data are; a random choice is not.
+    order = np.argsort(observations.t, kind="stable")
+    begin = max(0, (len(order) - _MOST_SCATTERED) // 2)
+    chosen = order[begin : begin + _MOST_SCATTERED]
+    x, t, y = observations.x[chosen], observations.t[chosen], observations.y[chosen]
+    space = ((x[:, None] - x[None, :]) ** 2).sum(axis=2)
+    time = ((t[:, None] - t[None, :]) / max(np.ptp(t), 1e-300)) ** 2
+    return [
+        min(
+            _kernel_leave_one_out(-(scale**2) * space / 2 - time / (2 * width**2), y - y.mean())
+            for width in _WIDTHS
+        )
+        for scale in scales
+    ]
+
+
+def _kernel_leave_one_out(exponent: np.ndarray, y: np.ndarray) -> float:
+    """Mean squared alpha_i / (K^-1)_ii with alpha = K^-1 y, over K = exp(exponent) and a nugget."""
+    K = np.exp(np.maximum(exponent, -700.0))
+    K[np.diag_indices_from(K)] += _NUGGET
+    inverse = np.linalg.inv(K)
+    return float(np.mean((inverse @ y / np.diag(inverse)) ** 2))
 
 
 def _encode(points: np.ndarray, scale: float, rng: np.random.Generator) -> np.ndarray:

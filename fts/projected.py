@@ -22,8 +22,8 @@ from fts.structured import Structured
 from fts.training import train
 
 # Conjugate gradients for scattered samples: the grid's own solution preconditions, so a few steps suffice.
-_CG_STEPS = 8
-_CG_DROP = 1e-8  # of the preconditioned residual's square
+_CG_STEPS = 40
+_CG_DROP = 1e-8  # of the right side's preconditioned square
 
 
 def fit(
@@ -179,13 +179,17 @@ class _Scattered:
             return sums.index_add_(0, s.column, phi * r[:, None]).T @ self.basis / n
 
         target = self.y - b
+        right = adjoint(target)
+        goal = _CG_DROP * (right * pencil.solve(gram, right)).sum()
         C = torch.zeros(phi.shape[1], self.basis.shape[1], dtype=phi.dtype, device=phi.device)
-        C = C if self.C is None else self.C
+        # The last C helps while the features change slowly; after a leap it is worse than nothing.
+        if self.C is not None and (target - predict(self.C)).square().sum() < target.square().sum():
+            C = self.C
         residual = adjoint(target - predict(C)) - pencil.penalize(C)
         step = direction = pencil.solve(gram, residual)
-        first = inner = (residual * step).sum()
+        inner = (residual * step).sum()
         for _ in range(_CG_STEPS):
-            if inner <= _CG_DROP * first:
+            if inner <= goal:
                 break
             image = adjoint(predict(direction)) + pencil.penalize(direction)
             length = inner / (direction * image).sum()

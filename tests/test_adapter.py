@@ -278,6 +278,12 @@ def test_user_data_get_settings_scaled_to_their_domain() -> None:
     # Without a name the same data are given nearly the scale the paper gives them.
     anonymous = adapter.settings(replace(observations, problem=None))
     assert 0.5 <= anonymous.coordinate_scale / PAPER["ks"].adapter.coordinate_scale <= 2
+    trajectory = simulate("ks")
+    chosen = np.random.default_rng(0).choice(trajectory.u.size, 8000, replace=False)
+    i, j = np.unravel_index(chosen, trajectory.u.shape)
+    x, t, y = trajectory.axes[0][i][:, None], trajectory.t[j], trajectory.u[i, j]
+    scattered = adapter.settings(Observations(x, t, y, trajectory.domain))
+    assert 0.5 <= scattered.coordinate_scale / PAPER["ks"].adapter.coordinate_scale <= 2
     # A longer unit of length is a smaller scale.
     kilo = Domain((0.0,), (2000 * np.pi,), 0.0, 2.0, (True,))
     for make in (grid_observations, scattered_observations):
