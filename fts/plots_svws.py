@@ -9,12 +9,13 @@ from matplotlib.axes import Axes
 from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
 
-from fts import paper_tables
+from fts import metrics, paper_tables
 from fts.frozen import Field
 from fts.paper_tables import Cell
 from fts.plots import INK, PALETTE, WIDTH, Table, table
-from fts.selection import Candidates, Refit, Trace
+from fts.selection import Candidates, Selection, Trace
 from fts.tables import Place, Summary
+from fts.terms import Equation
 
 # A recovery count or an error that is better than the paper's, equal to it, or worse.
 _BETTER, _EQUAL, _WORSE = "▲", "=", "▼"
@@ -81,6 +82,38 @@ def risks(trace: Trace) -> Figure:
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0)
     return figure
+
+
+def validation(trace: Trace) -> Table:
+    """The eligible supports with their counts, risks and fate."""
+    header = ["support", "proposed", "mean risk", "standard error", "admissible", "chosen"]
+    word = {True: "yes", False: "no"}
+    return table(
+        header,
+        [
+            (
+                _set(trace.candidates, index),
+                trace.candidates.counts[index],
+                f"{trace.mu[row]:.4f}",
+                f"{trace.se[row]:.4f}",
+                word[row in trace.admissible],
+                word[row == trace.winner],
+            )
+            for row, index in enumerate(trace.eligible)
+        ],
+    )
+
+
+def refits(selection: Selection, truth: Equation) -> Table:
+    """Coefficients with standard errors of every refit, its held-out risk, its error against the truth."""
+    rows = []
+    for name, refit in selection.refits.items():
+        chosen = refit.xi != 0
+        pairs = zip(refit.xi[chosen], refit.deviation[chosen], strict=True)
+        error = metrics.score(selection.with_refit(name), truth).e_xi
+        label = f"{name} (preferred)" if name == selection.preferred else name
+        rows.append((label, *(f"{c:.3f} ± {s:.3f}" for c, s in pairs), f"{refit.risk:.3f}", f"{error:.4f}"))
+    return table(["refit", *selection.support, "held-out risk", "error, by the truth"], rows)
 
 
 def residual_tails(residual: Float[np.ndarray, " m"]) -> Figure:
@@ -201,12 +234,6 @@ def _plain_ticks(ax: Axes, percents: Sequence[float]) -> None:
     kept = list(percents[::2]) if len(percents) > 5 else list(percents)
     ax.set_xticks(kept, [f"{p:g}" for p in kept])
     ax.minorticks_off()
-
-
-def with_errors(refit: Refit) -> list[tuple[float, float]]:
-    """Coefficient and standard error of every selected term."""
-    chosen = refit.xi != 0
-    return list(zip(refit.xi[chosen], refit.deviation[chosen], strict=True))
 
 
 def _beside(ours: Summary | None, theirs: Cell | None, measures: Sequence[str]) -> str:

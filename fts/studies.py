@@ -45,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     path = options.folder / f"{options.study}.jsonl"
     with workers(options.scheduler, options.workers) as client:
         made = run_study(tasks, path, client, again=options.again)
+    verify.write(options.folder)
     failed = [one for one in made if one.error]
     for one in failed:
         print(

@@ -9,6 +9,7 @@ from test_svws import PARAMS, systems
 from fts import paper_tables, plots_svws, robust, svws, tables
 from fts.domain import Domain
 from fts.frozen import CallableField
+from fts.terms import Equation
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +39,17 @@ def test_the_steps_of_the_rule_are_drawn(found):
     risks.canvas.draw()
     lines = [line.get_xdata()[0] for line in risks.axes[0].lines if len(set(line.get_xdata())) == 1]
     assert found.trace.bound in lines, "the rule's line stands at the bound"
+
+
+def test_risks_and_refits_are_tabled(found):
+    rows = plots_svws.validation(found.trace).rows
+    assert len(rows) == len(found.trace.eligible)
+    assert [row[-1] for row in rows].count("yes") == 1
+    truth = Equation.parse("u_t = -u*u_x - u_xx - u_xxxx")
+    made = plots_svws.refits(found, truth)
+    assert [row[0].split()[0] for row in made.rows] == ["ridge", "pooled", "robust"]
+    assert sum("preferred" in row[0] for row in made.rows) == 1
+    assert len(made.header) == len(found.support) + 3
 
 
 def test_residuals_and_weights_are_drawn(found):
