@@ -175,3 +175,19 @@ def test_the_run_of_a_killed_worker_is_retried(tmp_path):
     assert mark.exists()
     found = {one.seed: one.error for one in records.read(path)}
     assert found == {1: "", 2: "", 3: "ValueError: this run fails"}
+
+
+def test_every_committed_score_follows_from_its_terms(root):
+    names = [path.stem for path in (root / "book" / "records").glob("*.jsonl") if path.stem in plans.STUDIES]
+    assert "main" in names
+    for name in names:
+        for one in tables.read_study(name):
+            assert list(verify.check_record(one)) == []
+
+
+def test_the_papers_row_is_recorded_completely_and_exactly():
+    found = tables.summarize(tables.read_study("main"))
+    for row in ("paper", "projected", "kernel"):
+        for _, problem, protocol in paper_tables.main().cells:
+            cell = found[row, problem, protocol, 0.0]
+            assert (cell.runs, cell.exact) == (5, 5), f"{row} {problem}-{protocol}"
