@@ -24,13 +24,13 @@ WIDTH = 6.4  # inches, the book's text column
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under a header: HTML in a notebook, text in `print`. Cells that start with $ are formulas."""
+    """Rows under a header: HTML in notebooks, text in `print`. $...$ is a formula, \\n breaks the line."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
     def __str__(self) -> str:
-        lines = [self.header, *self.rows]
+        lines = [tuple(cell.replace("\n", "; ") for cell in line) for line in (self.header, *self.rows)]
         widths = [max(len(line[i]) for line in lines) for i in range(len(self.header))]
         return "\n".join(
             "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)) for line in lines
@@ -182,4 +182,4 @@ def _frame(ax: Axes) -> None:
 def _cell(text: str) -> str:
     if text.startswith("$"):
         return f'<span class="math">\\({html.escape(text.strip("$"))}\\)</span>'
-    return html.escape(text)
+    return html.escape(text).replace("\n", "<br>")

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
-from scipy.stats import spearmanr
+from scipy.stats import rankdata
 
 from fts.data import Trajectory
 from fts.features import NetworkFeatures
@@ -65,7 +65,7 @@ def training(field: FrozenField) -> Figure:
     for label, update in marks.items():
         if update < updates[-1]:
             ax.axvline(update, color=INK, linewidth=0.8, linestyle=":")
-            ax.annotate(label, (update, errors.max()), rotation=90, fontsize=9, va="top", ha="right")
+            ax.annotate(label, (update, errors.min()), rotation=90, fontsize=9, va="bottom", ha="right")
     ax.plot(field.made["kept"], field.made["error"], "o", color=PALETTE[1], label="frozen here")
     ax.set(xlabel="update", ylabel="mean squared error")
     ax.legend(loc="upper right")
@@ -146,7 +146,7 @@ def predicted_error(t: np.ndarray, deviation: np.ndarray, error: np.ndarray, fra
 
 def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
     """Spearman's correlation: do both rise and fall at the same places?"""
-    return float(spearmanr(first, second).statistic)
+    return float(np.corrcoef(rankdata(first), rankdata(second))[0, 1])
 
 
 def _span(values: Sequence[float]) -> str:

@@ -248,7 +248,7 @@ def _beside(ours: Summary | None, theirs: Cell | None, measures: Sequence[str]) 
         right = "–" if published is None else f"{published}/5" if counts else f"{published:.2g}"
         mark = "" if mine is None or published is None else f" {_mark(mine, published, counts)}"
         parts.append(f"{left} | {right}{mark}")
-    return "; ".join(parts) or "–"
+    return "\n".join(parts) or "–"
 
 
 def _mark(ours: float | int, theirs: float | int, more_is_better: bool) -> str:
