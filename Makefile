@@ -58,7 +58,7 @@ slow: book fast  ## the tests that take longer, or read the built book
 	$(BIN)/pytest -q -n $(JOBS) -m "slow or book or browser"
 
 lab: $(READY)  ## open JupyterLab on the book
-	$(BIN)/jupyter lab --port $(PORT) --notebook-dir . book/intro.md
+	$(BIN)/jupyter lab --port $(PORT) --notebook-dir . book/intro.ipynb
 
 bench: $(READY)  ## one line per figure: name, ours, peer, ratio
 	@for file in benchmarks/bench_*.py; do $(BIN)/python "$$file"; done

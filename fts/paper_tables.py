@@ -9,6 +9,8 @@ from dataclasses import dataclass
 REGIMES = (("kdv", "S20"), ("kdv", "T20"), ("ks", "S20"), ("ks", "T20"), ("ad", "S20"), ("ad", "T20"))
 # The regimes of the noise and selector tables.
 SELECTOR_REGIMES = REGIMES[2:]
+# Table S1: sensors of S20 and frames of T20 per problem.
+COUNTS = {"kdv": (102, 40), "ks": (204, 50), "ad": (520, 12)}
 MULTIPLIERS = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)
 
 
