@@ -35,6 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if options.study == "verify":
         return verify.main(options.folder)
+    if options.study == "reproduce":
+        return verify.reproduce(options.folder)
     if options.study == "tables":
         verify.write(options.folder)
         return 0
@@ -152,7 +154,7 @@ def _wanted(task: Task, options: argparse.Namespace) -> bool:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m fts.studies", description=__doc__)
-    parser.add_argument("study", choices=[*plans.STUDIES, "list", "tables", "verify"])
+    parser.add_argument("study", choices=[*plans.STUDIES, "list", "tables", "verify", "reproduce"])
     parser.add_argument("--scheduler", help="address of a Dask scheduler; local processes otherwise")
     parser.add_argument("--workers", type=int, help="local processes; all cores otherwise")
     parser.add_argument("--seeds", default="test", help="test, development, or numbers like 1301,1709")

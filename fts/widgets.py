@@ -169,9 +169,7 @@ class SelectionExplorer(Explorer):
     @property
     def selection(self) -> Selection:
         """Algorithm S1 in NumPy for the present values, with the paper's refit on the fit system."""
-        params = self.params
-        generation, fit, validation = svws.roles(self.source.systems(params), params)
-        return svws.choose(svws.generate(generation, params), fit, validation, params)
+        return _svws(self.source, self.params)
 
     def still(self) -> Figure:
         """Recurrence and risks."""
@@ -208,9 +206,7 @@ class PathExplorer(Explorer):
     @property
     def selection(self) -> Selection:
         """SVWS on all systems, in NumPy."""
-        params = self.params
-        generation, fit, validation = svws.roles(self.source.systems(params), params)
-        return svws.choose(svws.generate(generation, params), fit, validation, params)
+        return _svws(self.source, self.params)
 
     def still(self) -> Figure:
         """Coefficients along the threshold."""
@@ -310,6 +306,12 @@ class AdapterExplorer(Explorer):
         G = field.time.at(np.linspace(domain.t0, domain.t1, 161), 0)
         left, _, right = _modes(F[:, 1:], G[1:], self.basis)
         return stills.adapter(field, left, right)
+
+
+def _svws(source: Source, params: SVWSParams) -> Selection:
+    """Algorithm S1 with the paper's refit on the fit system."""
+    generation, fit, validation = svws.roles(source.systems(params), params)
+    return svws.choose(svws.generate(generation, params), fit, validation, params)
 
 
 def _modes(F: np.ndarray, G: np.ndarray, basis: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -147,6 +147,18 @@ def test_verify_notices_a_changed_cell_a_changed_score_and_a_lost_recovery(tmp_p
     assert studies.main(["verify", "--folder", str(folder)]) != 0
 
 
+def test_fresh_runs_are_held_against_the_committed_ones():
+    committed = [finished(replace(TASK, seed=seed)) for seed in TEST_SEEDS]
+    assert list(verify.compare_runs(committed, committed)) == []
+    worse = [replace(one, score=one.score | {"e_u": 4 * one.score["e_u"]}) for one in committed]
+    assert any("median e_u" in line for line in verify.compare_runs(worse, committed))
+    lost = [*committed[:-1], finished(replace(TASK, seed=TEST_SEEDS[-1]), exact=False)]
+    assert any("4 of 5 exact, committed 5 of 5" in line for line in verify.compare_runs(lost, committed))
+    assert any("no fresh runs" in line for line in verify.compare_runs([], committed))
+    other = [replace(one, method="another") for one in committed]
+    assert any("no committed runs" in line for line in verify.compare_runs(other, committed))
+
+
 def test_the_list_names_every_study(capsys):
     assert studies.main(["list"]) == 0
     out = capsys.readouterr().out

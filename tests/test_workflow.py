@@ -47,7 +47,7 @@ def test_ordinary_runners_run_the_tests() -> None:
 def test_the_gpu_runner_retrains_verifies_and_builds() -> None:
     (path,) = (path for path in WORKFLOWS if path.stem == "gpu")
     commands = _commands(path)
-    steps = ["fields --retrain", "make verify", "make book"]
+    steps = ["make verify", "fields --retrain", "studies main", "studies reproduce", "make book"]
     places = [next(i for i, command in enumerate(commands) if step in command) for step in steps]
     assert places == sorted(places)
 
