@@ -138,7 +138,9 @@ def _short_fit(job: tuple[fts.Observations, AdapterParams, int]) -> None:
 def _deepymod(update: float) -> None:
     name = "one update beside one DeePyMoD iteration"
     if importlib.util.find_spec("deepymod") is None:
-        print(f"{name:<52} {update * 1e3:10.2f} ms  deepymod not installed (pip install deepymod==2.2.0)")
+        print(
+            f"{name:<52} {update * 1e3:10.2f} ms  needs deepymod==2.2.0 and setuptools<81, in an environment of their own"
+        )
         return
     line(name, update, _deepymod_iteration(), "deepymod 2.2.0")
 
@@ -149,7 +151,7 @@ def _deepymod_iteration() -> float:
     from deepymod.model.func_approx import NN
     from deepymod.model.library import Library1D
 
-    network, library = NN(2, [50, 50, 50, 50], 1), Library1D(poly_order=3, diff_order=4)
+    network, library = NN(2, [30, 30, 30, 30], 1), Library1D(poly_order=3, diff_order=4)
     constraint = LeastSquares()
     inputs, target = torch.rand(2000, 2), torch.rand(2000, 1)
 
@@ -157,7 +159,7 @@ def _deepymod_iteration() -> float:
         prediction, coordinates = network(inputs)
         derivatives, thetas = library((prediction, coordinates))
         constraint.sparsity_masks = [torch.ones(thetas[0].shape[1], dtype=torch.bool)]
-        constraint((thetas, derivatives))
+        constraint((derivatives, thetas))
         residual = derivatives[0] - thetas[0] @ constraint.coeff_vectors[0]
         (torch.mean((prediction - target) ** 2) + torch.mean(residual**2)).backward()
 
