@@ -138,9 +138,7 @@ def _short_fit(job: tuple[fts.Observations, AdapterParams, int]) -> None:
 def _deepymod(update: float) -> None:
     name = "one update beside one DeePyMoD iteration"
     if importlib.util.find_spec("deepymod") is None:
-        print(
-            f"{name:<52} {update * 1e3:10.2f} ms  needs deepymod==2.2.0 and setuptools<81, in an environment of their own"
-        )
+        print(f"{name:<52} {update * 1e3:10.2f} ms  deepymod==2.2.0 and setuptools<81 missing")
         return
     line(name, update, _deepymod_iteration(), "deepymod 2.2.0")
 
