@@ -31,9 +31,8 @@ class Summary:
     f1_quartiles: tuple[float, float]
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON form."""
-        values = asdict(self)
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+        """JSON form; where every run failed, an error is None."""
+        return {name: _finite(value) for name, value in asdict(self).items()}
 
 
 def records_folder() -> Path:
@@ -87,3 +86,9 @@ def summary(scores: list[Mapping[str, Any]]) -> Summary:
         e_u_quartiles=quartiles("e_u"),
         f1_quartiles=quartiles("f1") if finished else (0.0, 0.0),
     )
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_finite(one) for one in value]
+    return value if np.isfinite(value) else None

@@ -99,7 +99,7 @@ def test_densities_are_curves_over_percent():
     figure = plots_svws.density(found, {"the paper's recipe": "paper", "kernel field": "kernel"})
     figure.canvas.draw()
     np.testing.assert_allclose(figure.axes[0].lines[0].get_xdata(), [5, 10, 20])
-    np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), [1, 4, 5])
+    np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), [0.2, 0.8, 1.0])
     empty = plots_svws.density({}, {"the paper's recipe": "paper"})
     empty.canvas.draw()
     assert texts(empty).count("not run") == 3

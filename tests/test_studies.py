@@ -104,6 +104,9 @@ def test_summaries_are_counts_and_medians():
     assert (cell.runs, cell.exact) == (5, 4)
     assert cell.e_xi == pytest.approx(0.03)
     assert tables.summary([{}, {}]).e_xi == np.inf
+    assert json.dumps(tables.summary([{}, {}]).as_dict(), allow_nan=False)
+    assert list(verify.compare({"e_xi": None}, {"e_xi": 0.1})) != []
+    assert list(verify.compare({"e_xi": None}, {"e_xi": None})) == []
 
 
 def _folder(tmp_path: Path, e_xi: float = 0.01) -> Path:
