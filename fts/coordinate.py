@@ -12,8 +12,8 @@ import numpy as np
 from jaxtyping import Float
 
 from fts import files
-from fts.domain import Domain
-from fts.features import NetworkFeatures, grid_points
+from fts.domain import Domain, grid_points
+from fts.features import NetworkFeatures
 
 # Points evaluated at once: the layers' arrays then stay near the processor.
 _CHUNK = 1 << 13

@@ -15,7 +15,7 @@ import platformdirs
 from jaxtyping import Float
 
 from fts import files, solvers
-from fts.domain import Domain
+from fts.domain import Domain, grid_points
 from fts.problems import Problem, problem
 
 # Change when a generator changes, so that cached trajectories of the old one are not used.
@@ -47,7 +47,7 @@ class Trajectory:
     @property
     def points(self) -> Float[np.ndarray, "n d"]:
         """All spatial grid points in C order."""
-        return np.stack(np.meshgrid(*self.axes, indexing="ij"), axis=-1).reshape(-1, len(self.axes))
+        return grid_points(self.axes)
 
 
 @dataclass(frozen=True)

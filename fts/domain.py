@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 
 @dataclass(frozen=True)
@@ -54,3 +55,8 @@ class Domain:
         return Domain(
             tuple(value["low"]), tuple(value["high"]), value["t0"], value["t1"], tuple(value["periodic"])
         )
+
+
+def grid_points(axes: tuple[np.ndarray, ...]) -> Float[np.ndarray, "n d"]:
+    """All points of the tensor grid of `axes`, in C order."""
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))

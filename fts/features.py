@@ -15,6 +15,7 @@ from scipy.interpolate import BSpline
 from scipy.special import expit
 
 from fts import jets
+from fts.domain import grid_points
 
 _CACHE_POINTS = 256
 
@@ -169,11 +170,6 @@ def spline_basis(
     if order > 3:
         return np.zeros((t.size, size))
     return BSpline(knots, np.eye(size), 3).derivative(order)(t)
-
-
-def grid_points(axes: tuple[np.ndarray, ...]) -> Float[np.ndarray, "n d"]:
-    """All points of the tensor grid of `axes`, in C order."""
-    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
 
 
 def _coordinate_jet(points: np.ndarray, beta: tuple[int, ...], scale: float) -> np.ndarray:

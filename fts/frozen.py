@@ -92,7 +92,11 @@ class FrozenField:
     @staticmethod
     def load(path: str | Path) -> "FrozenField":
         """The field saved at `path`, every byte verified."""
-        header, arrays = files.load_arrays(Path(path), _KIND, "fit it again with fts.fit and save it there")
+        return FrozenField.from_file(*_read(path))
+
+    @staticmethod
+    def from_file(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "FrozenField":
+        """The field a file's header and arrays describe."""
         parts = {
             half: {
                 name.removeprefix(f"{half}."): a for name, a in arrays.items() if name.startswith(f"{half}.")
@@ -129,10 +133,13 @@ class FrozenField:
 
 def load(path: str | Path) -> FrozenField | CoordinateField:
     """The field saved at `path`, whichever form it has."""
-    header, arrays = files.load_arrays(Path(path), _KIND, "fit it again with fts.fit and save it there")
-    if header.get("form") == "coordinate":
-        return CoordinateField.from_file(header, arrays)
-    return FrozenField.load(path)
+    header, arrays = _read(path)
+    form = CoordinateField if header.get("form") == "coordinate" else FrozenField
+    return form.from_file(header, arrays)
+
+
+def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    return files.load_arrays(Path(path), _KIND, "fit it again with fts.fit and save it there")
 
 
 @dataclass(frozen=True)

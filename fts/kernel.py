@@ -15,8 +15,7 @@ from jaxtyping import Float
 from tqdm.auto import tqdm
 
 from fts.data import Observations
-from fts.domain import Domain
-from fts.features import grid_points
+from fts.domain import Domain, grid_points
 from fts.frozen import FrozenField
 from fts.kronecker import Choice, Factor, Spectrum, decompose, factors, multiply, precision, rotate, search
 from fts.radial import Basis, SeriesCoefficients, SeriesFeatures

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from fts.continuity import EntryBounds
-from fts.domain import Domain
+from fts.domain import Domain, grid_points
 from fts.frozen import Field
 from fts.params import WeakParams
 from fts.plots import INK, PALETTE, WIDTH
@@ -38,9 +38,7 @@ def patch(field: Field, params: WeakParams, phase: Float[np.ndarray, " d1"], row
     figure, (whole, near) = plt.subplots(1, 2, figsize=(WIDTH, 0.48 * WIDTH))
     domain = field.domain
     (hx, ht), p = params.half_widths, params.power
-    centers = np.stack(np.meshgrid(*patch_centers(domain, params, phase), indexing="ij"), axis=-1).reshape(
-        -1, 2
-    )
+    centers = grid_points(tuple(patch_centers(domain, params, phase)))
     _map(whole, field, (domain.low[0], domain.high[0]), (domain.t0, domain.t1))
     whole.plot(*centers.T, "+", color="white", markersize=3, markeredgewidth=0.6)
     cx, ct = centers[row]
@@ -60,7 +58,7 @@ def shifted(domain: Domain, params: WeakParams, phases: Float[np.ndarray, "n d1"
     figure, ax = plt.subplots(figsize=(WIDTH, 0.45 * WIDTH))
     for phase, color in zip(phases, PALETTE, strict=False):
         x, t = (axis[:4] for axis in patch_centers(domain, params, phase))
-        grid = np.stack(np.meshgrid(x, t, indexing="ij"), axis=-1).reshape(-1, 2)
+        grid = grid_points((x, t))
         ax.plot(*grid.T, "o", color=color, markersize=5, label=f"({phase[0]:.2f}, {phase[1]:.2f})")
     corner = [axis[:2] for axis in patch_centers(domain, params, np.zeros(2))]
     (x0, x1), (t0, t1) = corner

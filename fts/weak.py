@@ -17,7 +17,7 @@ from math import comb, perm, prod
 import numpy as np
 from jaxtyping import Float
 
-from fts.domain import Domain
+from fts.domain import Domain, grid_points
 from fts.expressions import Expression, state
 from fts.frozen import Field
 from fts.params import WeakParams
@@ -78,7 +78,7 @@ def assemble(
         raise ValueError(
             f"columns {bad} are not finite: the field has values that are not finite on the patches"
         )
-    grid = np.stack(np.meshgrid(*centers, indexing="ij"), axis=-1).reshape(-1, len(m))
+    grid = grid_points(tuple(centers))
     return WeakSystem(np.ascontiguousarray(columns[:, 1:]), columns[:, 0].copy(), library, grid, phase)
 
 
