@@ -1,6 +1,6 @@
 """CoordinateField: a network of (x, t) together, frozen; the ablation's counterpart of a factorized field.
 
-u_hat(x, t) = f(gamma(s (x, t))): nothing factorizes, so a grid is evaluated point by point, in chunks.
+u_hat(x, t) = f(gamma(s (x, t))): only the encoding factorizes; the layers see a grid point by point.
 """
 
 from collections.abc import Mapping
@@ -49,7 +49,11 @@ class CoordinateField:
         self, *axes: np.ndarray, alpha: tuple[int, ...] | None = None, order: int = 0
     ) -> Float[np.ndarray, "..."]:
         """u_hat, or its derivative, on the tensor grid of the axes (x, [y,] t), shaped like a trajectory."""
-        values = self.derivative(grid_points(axes), alpha or (0,) * self.domain.dimension, order)
+        alpha = alpha or (0,) * self.domain.dimension
+        if any(alpha) or order:
+            values = self.derivative(grid_points(axes), alpha, order)
+        else:
+            values = self.network.on_axes(axes, (*alpha, 0))[:, 0]
         return values.reshape(*(axis.size for axis in axes))
 
     def save(self, path: str | Path) -> None:

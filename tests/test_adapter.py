@@ -341,6 +341,15 @@ def test_coordinate_field_differentiates() -> None:
         np.testing.assert_allclose(field.derivative(points, alpha, order), slope, rtol=1e-5, atol=1e-7)
 
 
+def test_coordinate_field_on_a_grid_is_the_field_at_its_points() -> None:
+    params = small(epochs=30)
+    for variant in ("coordinate-fourier", "coordinate-raw"):
+        field = variants.fit_variant(grid_observations(), variant, params, progress=False)
+        x, t = np.linspace(0, 6, 37), np.linspace(0.1, 1.9, 29)
+        points = np.stack(np.meshgrid(x, t, indexing="ij"), axis=-1).reshape(-1, 2)
+        np.testing.assert_allclose(field.on_grid(x, t).ravel(), field(points), rtol=1e-11, atol=1e-12)
+
+
 def test_threads_and_device_are_the_callers(monkeypatch: pytest.MonkeyPatch) -> None:
     before = torch.get_num_threads()
     with threads(1):
