@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fts.readers import read_samples as read_samples
     from fts.readers import read_trajectory as read_trajectory
     from fts.recipes import fit as fit
+    from fts.recipes import fit_with_variance as fit_with_variance
     from fts.selection import Selection as Selection
     from fts.shipped import load_field as load_field
     from fts.svws import select as select
@@ -39,7 +40,7 @@ _HOME = {
     "frozen": ("CallableField", "FrozenField", "TabulatedField"),
     "problems": ("Problem", "problem"),
     "readers": ("read_samples", "read_trajectory"),
-    "recipes": ("fit",),
+    "recipes": ("fit", "fit_with_variance"),
     "selection": ("Selection",),
     "shipped": ("load_field",),
     "svws": ("select",),

@@ -14,7 +14,7 @@ from fts.domain import Domain
 from fts.frozen import FrozenField
 from fts.params import DOUBT, LIBRARIES, DoubtParams
 from fts.readers import read_samples
-from fts.recipes import Recipe, fit
+from fts.recipes import Recipe, fit_with_variance
 from fts.selection import Selection
 from fts.svws import select
 from fts.terms import Equation
@@ -74,9 +74,9 @@ def discover(
     `domain` says where the field lives and which axes are periodic, by default the samples' bounding box.
     """
     observations = samples if isinstance(samples, Observations) else read_samples(samples, domain)
-    field = fit(observations, recipe, progress=progress)
+    field, variance = fit_with_variance(observations, recipe, progress=progress)
     terms = library if library is not None else _DEFAULT_LIBRARY[observations.domain.dimension]
-    selection = select(field, terms)
+    selection = select(field, terms, variance=variance)
     return Discovery(observations, field, selection, doubts(observations, field, selection, DOUBT))
 
 

@@ -95,7 +95,7 @@ class NetworkFeatures:
         def encode(piece: slice) -> np.ndarray:
             index = np.unravel_index(np.arange(piece.start, piece.stop), shape)
             wave = reduce(np.multiply, [along[i] for along, i in zip(waves, index, strict=True)])
-            return np.concatenate([wave.imag, wave.real], axis=1)
+            return np.concatenate([np.imag(wave), np.real(wave)], axis=1)
 
         return self._values(prod(shape), encode)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from fts.paper_tables import REGIMES, SELECTOR_REGIMES
 from fts.params import PAPER, PROJECTED, REFINED
-from fts.runs import BEST_REFIT, PAPER_REFIT, Task
+from fts.runs import BEST_REFIT, PAPER_REFIT, WEIGHTED_REFIT, Task
 
 Plan = Callable[[tuple[int, ...]], Iterator[Task]]
 
@@ -24,6 +24,8 @@ _VARIANTS = {
     "coordinate, no Fourier": "coordinate-raw",
     "coordinate, width 128": "coordinate-wide",
 }
+_LAYOUT_PROBLEMS = ("kdv", "ks")
+_LAYOUTS_PER_SEED = 5
 _CAPACITY_CONTROL = "coordinate, width 128"
 
 
@@ -34,6 +36,7 @@ def main(seeds: tuple[int, ...]) -> Iterator[Task]:
             yield paper_task("main", problem, protocol, seed)
             for recipe in ("projected", "kernel"):
                 yield refined_task("main", problem, protocol, seed, recipe)
+            yield weighted_task("main", problem, protocol, seed)
 
 
 def noise(seeds: tuple[int, ...]) -> Iterator[Task]:
@@ -45,6 +48,7 @@ def noise(seeds: tuple[int, ...]) -> Iterator[Task]:
         for problem, protocol in REGIMES:
             for seed in seeds:
                 yield replace(refined_task("noise", problem, protocol, seed, "kernel"), noise=level)
+                yield replace(weighted_task("noise", problem, protocol, seed), noise=level)
 
 
 def thresholds(seeds: tuple[int, ...]) -> Iterator[Task]:
@@ -75,6 +79,14 @@ def ablations(seeds: tuple[int, ...]) -> Iterator[Task]:
                 yield replace(base, method=method, recipe=variant)
 
 
+def layouts(seeds: tuple[int, ...]) -> Iterator[Task]:
+    """Where Table 1 is missed: five further sensor layouts per seed, to tell the recipe from the draw."""
+    for problem in _LAYOUT_PROBLEMS:
+        for seed in seeds:
+            for further in range(1, 1 + _LAYOUTS_PER_SEED):
+                yield paper_task("layouts", problem, "S20", seed + further)
+
+
 def fields(seeds: tuple[int, ...]) -> Iterator[Task]:
     """The frozen fields that ship with the book: the paper's recipe on clean observations."""
     for problem, protocol in REGIMES:
@@ -89,6 +101,7 @@ STUDIES: dict[str, Plan] = {
     "thresholds": thresholds,
     "density": density,
     "ablations": ablations,
+    "layouts": layouts,
 }
 
 
@@ -106,3 +119,9 @@ def refined_task(study: str, problem: str, protocol: str, seed: int, recipe: str
     weak = REFINED.get(problem, base.weak) if recipe == "kernel" else base.weak
     made_with = {"projected": PROJECTED, "kernel": None}[recipe]
     return replace(base, method=recipe, recipe=recipe, adapter=made_with, weak=weak, refit=BEST_REFIT)
+
+
+def weighted_task(study: str, problem: str, protocol: str, seed: int) -> Task:
+    """The kernel field again, with rows weighted by its posterior variance."""
+    base = refined_task(study, problem, protocol, seed, "kernel")
+    return replace(base, method="kernel, weighted", refit=WEIGHTED_REFIT)

@@ -6,7 +6,7 @@ from typing import Literal
 from tqdm.auto import tqdm
 
 from fts.data import Observations
-from fts.frozen import FrozenField
+from fts.frozen import Field, FrozenField
 
 Recipe = Literal["auto", "paper", "projected", "kernel"]
 
@@ -18,6 +18,13 @@ def fit(observations: Observations, recipe: Recipe = "auto", *, progress: bool =
     coefficients solved exactly; "paper" is the paper's own training. "auto" takes "kernel" on a grid and
     "projected" elsewhere.
     """
+    return fit_with_variance(observations, recipe, progress=progress)[0]
+
+
+def fit_with_variance(
+    observations: Observations, recipe: Recipe = "auto", *, progress: bool = True
+) -> tuple[FrozenField, Field | None]:
+    """The same field, and its posterior variance where the recipe has one; `select` takes both."""
     if recipe == "auto":
         recipe = "projected" if observations.grid is None else "kernel"
         if progress:
@@ -27,13 +34,13 @@ def fit(observations: Observations, recipe: Recipe = "auto", *, progress: bool =
     if recipe == "kernel":
         from fts import kernel
 
-        return kernel.fit(observations, progress=progress)
+        return kernel.fit_with_variance(observations, progress=progress)
     if recipe == "projected":
         from fts import projected
 
-        return projected.fit(observations, progress=progress)
+        return projected.fit(observations, progress=progress), None
     if recipe == "paper":
         from fts import adapter
 
-        return adapter.fit(observations, progress=progress)
+        return adapter.fit(observations, progress=progress), None
     raise ValueError(f"unknown recipe {recipe!r}: choose 'auto', 'kernel', 'projected' or 'paper'")

@@ -1,8 +1,8 @@
 """Refits of a selected support over the rows of all systems: pooled least squares and Tukey's biweight.
 
 On a frozen field the residuals of the right equation have heavy tails: a few patches lie where the field is
-badly reconstructed. Reweighting takes those rows out. No truth enters; held-out regions decide which refit is
-preferred.
+badly reconstructed. Reweighting takes those rows out; a field that knows its posterior variance says
+beforehand which rows they are. No truth enters; held-out regions decide which refit is preferred.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,9 +13,11 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from fts import sparse
-from fts.params import SVWSParams
+from fts.frozen import Field
+from fts.params import SVWSParams, WeakParams
 from fts.selection import Refit, Selection
-from fts.weak import WeakSystem
+from fts.terms import Library
+from fts.weak import WeakSystem, assemble
 
 # Tukey's constant: 95 % efficiency where the residuals are Gaussian after all.
 _TUNING = 4.685
@@ -26,6 +28,9 @@ _ITERATIONS, _RESTARTED = 30, 5
 _SETTLED = 1e-12
 # Regions held out in turn: enough for a standard error, few enough that each is longer than a field error.
 _REGIONS = 16
+# A variance varies with the distance to samples, far slower than a field: fewer nodes per axis do.
+_COARSER, _COARSEST = 4, 6
+_FLOOR = 1e-3
 
 
 def refits(
@@ -33,12 +38,14 @@ def refits(
     training: Sequence[WeakSystem],
     validation: Sequence[WeakSystem],
     params: SVWSParams,
+    variances: Float[np.ndarray, " m"] | None = None,
 ) -> Selection:
     """The selection with its refits beside the paper's ridge; the one that depends least on any region leads.
 
     Pooled and robust coefficients use the rows of all systems. Which of them is preferred is decided by what
     happens to each when a region of space-time is held out (`deviations`); the median residual on the
-    validation rows, of coefficients fitted without them, is reported beside it.
+    validation rows, of coefficients fitted without them, is reported beside it. With the rows' `variances`
+    (`row_variances`) both are also fitted to weighted rows, and one of these leads.
     """
     support, every, held = selection.xi != 0, (*training, *validation), stack(validation)
     by_system = np.array([sparse.refit(one.A, one.b, support, params.ridge) for one in every])
@@ -46,16 +53,45 @@ def refits(
     blocks = regions(np.concatenate([one.centers for one in every]))
     spread = by_system.std(axis=0, ddof=1) if len(every) > 1 else np.zeros(len(support))
     found = {"ridge": Refit(selection.xi, spread, risk(*held, selection.xi))}
-    for name, fit in (("pooled", pooled), ("robust", tukey)):
-        xi = fit(A, b, support)
-        deviation = deviations(A, b, support, blocks, fit if name == "pooled" else partial(tukey, start=xi))
-        found[name] = Refit(xi, deviation, risk(*held, fit(*stack(training), support)))
+    cut = len(b) - len(held[1])
+    names: list[str] = []
+    for prefix, root in _row_roots(len(b), variances).items():
+        rows, values = A * root[:, None], b * root
+        names = [f"{prefix}pooled", f"{prefix}robust"]
+        for name, fit in zip(names, (pooled, tukey), strict=True):
+            xi = fit(rows, values, support)
+            again = pooled if fit is pooled else partial(tukey, start=xi)
+            deviation = deviations(rows, values, support, blocks, again)
+            found[name] = Refit(xi, deviation, risk(*held, fit(rows[:cut], values[:cut], support)))
     # Compared in units of the columns, so that no coefficient's physical unit decides.
     norms = np.linalg.norm(A, axis=0)
-    preferred = min(
-        ("pooled", "robust"), key=lambda name: float(np.linalg.norm(found[name].deviation * norms))
-    )
+    preferred = min(names, key=lambda name: float(np.linalg.norm(found[name].deviation * norms)))
     return replace(selection, xi=found[preferred].xi, refits=found, preferred=preferred, by_system=by_system)
+
+
+def row_variances(
+    variance: Field, params: WeakParams, systems: Sequence[WeakSystem]
+) -> Float[np.ndarray, " m"]:
+    """The field's variance under the kernel of each row of all systems, on a coarser quadrature."""
+    nodes = tuple(max(_COARSEST, n // _COARSER) for n in params.nodes)
+    coarse, only = replace(params, nodes=nodes), Library.parse(["u"])
+    return np.concatenate([assemble(variance, only, coarse, one.phase).A[:, 0] for one in systems])
+
+
+def _row_roots(count: int, variances: Float[np.ndarray, " m"] | None) -> dict[str, np.ndarray]:
+    """Square roots of the rows' weights, equal or 1 / variance, by the prefix of the refits' names."""
+    equal = {"": np.ones(count)}
+    if variances is None:
+        return equal
+    if variances.shape != (count,) or not (variances >= 0).all():
+        raise ValueError(
+            f"variances of shape {variances.shape} for {count} rows: give one, not negative, each"
+        )
+    typical = float(np.median(variances))
+    if typical == 0:
+        return equal
+    # Rows far better than the typical one are limited by quadrature and freezing, not by their variance.
+    return equal | {"weighted ": np.sqrt(typical / (variances + _FLOOR * typical))}
 
 
 def regions(centers: Float[np.ndarray, "m d1"]) -> Int[np.ndarray, " m"]:

@@ -16,10 +16,10 @@ from typing import Any, cast
 import numpy as np
 import platformdirs
 
-from fts import files, metrics, svws
+from fts import files, metrics, robust, svws
 from fts.coordinate import CoordinateField
 from fts.data import Observations, observe, simulate
-from fts.frozen import FrozenField, load
+from fts.frozen import Field, FrozenField, load
 from fts.params import AdapterParams, ProjectedParams, SVWSParams, WeakParams
 from fts.problems import problem
 from fts.records import RunRecord
@@ -27,8 +27,9 @@ from fts.selection import Selection
 from fts.shipped import field_path
 from fts.terms import Equation
 
-# How a recipe's coefficients are reported: the paper's ridge refit, or the one held-out rows prefer.
-PAPER_REFIT, BEST_REFIT = "ridge", "preferred"
+# How a recipe's coefficients are reported: the paper's ridge refit, the one held-out regions prefer, or the
+# one they prefer of those whose rows are weighted by a kernel field's posterior variance.
+PAPER_REFIT, BEST_REFIT, WEIGHTED_REFIT = "ridge", "preferred", "weighted"
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,15 @@ def fit(task: Task, observations: Observations) -> FrozenField | CoordinateField
     return variants.fit_variant(observations, cast(Any, task.recipe), task.adapter, progress=False)
 
 
+def posterior_variance(task: Task, observations: Observations) -> Field | None:
+    """The variance of the task's kernel field, where its refit asks for it."""
+    if task.refit != WEIGHTED_REFIT:
+        return None
+    from fts import kernel
+
+    return kernel.PosteriorVariance(kernel.condition(observations, progress=False))
+
+
 def score_selectors(systems: tuple, params: SVWSParams, truth: Equation) -> dict[str, dict[str, Any]]:
     """Scores of every selector variant on the same systems, by the row's name in the paper's table."""
     generation, fit_system, validation = svws.roles(systems, params)
@@ -162,12 +172,14 @@ def _perform(task: Task, began: float) -> RunRecord:
     observations = observe(trajectory, task.protocol, seed=task.seed, noise=task.noise)
     field, key = obtain(task, observations)
     truth = problem(task.problem)
+    variance = posterior_variance(task, observations)
     started = time.process_time()
     systems = svws.build(field, truth.library, task.weak, task.svws)
-    found = svws.select_from(systems, task.svws)
+    variances = None if variance is None else robust.row_variances(variance, task.weak, systems)
+    found = svws.select_from(systems, task.svws, variances)
     # CPU time: runs beside each other do not change it.
     selecting = time.process_time() - started
-    reported = found if task.refit == BEST_REFIT else found.with_refit(task.refit)
+    reported = found.with_refit(PAPER_REFIT) if task.refit == PAPER_REFIT else found
     score = metrics.score(reported, truth.equation).as_dict()
     extra = describe(found, truth.equation) | {
         "select_seconds": round(selecting, 4),

@@ -113,7 +113,7 @@ class Selection:
     xi: Float[np.ndarray, " J"]  # physical coefficients, zero outside the support
     method: str
     trace: Trace | None = None
-    refits: Mapping[str, Refit] = field(default_factory=dict)  # "ridge" (the paper's), "pooled", "robust"
+    refits: Mapping[str, Refit] = field(default_factory=dict)  # "ridge" (the paper's), "pooled", "robust", …
     preferred: str = ""  # the refit that `xi` is
     by_system: Float[np.ndarray, "systems J"] | None = None  # refits on single systems, for the spread
 

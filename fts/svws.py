@@ -26,12 +26,14 @@ def select(
     weak: WeakParams | None = None,
     *,
     seed: int | None = None,
+    variance: Field | None = None,
 ) -> Selection:
     """The equation SVWS reads off a frozen field: u_t = sum_{j in S} xi_j Theta_j, with its trace.
 
     `library` is a name ("ks") or a list of terms. Without `weak` the paper's geometry is used where the field
     or the library names a problem of the paper, a geometry from the field itself otherwise; `seed` draws the
-    phases.
+    phases. With the field's posterior `variance` the refit trusts each patch as far as the field is known
+    there; which terms are selected does not depend on it.
     """
     name = _settings_name(field, library)
     terms = resolve_library(library)
@@ -41,7 +43,8 @@ def select(
     systems = build(field, terms, weak, rule, seed=seed)
     if params is None and name is None:
         rule = replace(rule, lam0=relative_threshold(systems))
-    return select_from(systems, rule)
+    variances = None if variance is None else robust.row_variances(variance, weak, systems)
+    return select_from(systems, rule, variances)
 
 
 def build(
@@ -55,11 +58,13 @@ def build(
     )
 
 
-def select_from(systems: Sequence[WeakSystem], params: SVWSParams) -> Selection:
+def select_from(
+    systems: Sequence[WeakSystem], params: SVWSParams, variances: Float[np.ndarray, " m"] | None = None
+) -> Selection:
     """SVWS on systems in the order of their roles, with the refits that follow it."""
     generation, fit, validation = roles(systems, params)
     chosen = choose(generate(generation, params), fit, validation, params)
-    return robust.refits(chosen, (*generation, fit), validation, params)
+    return robust.refits(chosen, (*generation, fit), validation, params, variances)
 
 
 def relative_threshold(systems: Sequence[WeakSystem]) -> float:

@@ -17,7 +17,7 @@ from fts.problems import problem
 from fts.records import RunRecord
 from fts.terms import Equation, Library
 
-_STUDIES = ("main", "noise", "thresholds", "density", "ablations")
+_STUDIES = ("main", "noise", "thresholds", "density", "ablations", "layouts")
 _FILE = "tables.json"
 # Scores are recomputed from coefficients printed with all their digits; only the order of additions differs.
 _ROUNDING = 1e-9

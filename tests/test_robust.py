@@ -4,9 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_svws import PARAMS, XI, systems
+from test_svws import LIBRARY, PARAMS, XI, systems
 
-from fts import robust, svws
+from fts import robust, svws, weak
+from fts.domain import Domain
+from fts.frozen import CallableField
+from fts.params import WeakParams
 
 SUPPORT = XI != 0
 
@@ -89,3 +92,57 @@ def test_the_papers_refit_stays_available():
     ridge = found.with_refit("ridge")
     assert ridge.coefficients == found.ridge_coefficients
     assert ridge.support == found.support
+
+
+def _uneven(seed: int = 0):
+    """Systems whose rows have Gaussian errors of known variances over four decades."""
+    rng, made, variances = np.random.default_rng(seed), [], []
+    for one in systems(noise=0.0):
+        deviation = 0.002 * np.abs(one.b).mean() * 10 ** rng.uniform(-1, 1, len(one.b))
+        made.append(replace(one, b=one.b + deviation * rng.standard_normal(len(one.b))))
+        variances.append(deviation**2)
+    return made, np.concatenate(variances)
+
+
+def test_known_variances_make_the_best_linear_fit():
+    made, variances = _uneven()
+    plain, found = svws.select_from(made, PARAMS), svws.select_from(made, PARAMS, variances)
+    assert found.support == plain.support == ("u*u_x", "u_xx", "u_xxxx")
+    assert found.preferred.startswith("weighted")
+    for name in ("ridge", "pooled", "robust"):
+        np.testing.assert_array_equal(found.refits[name].xi, plain.refits[name].xi)
+    A, b = robust.stack(made)
+    floor = 1e-3 * np.median(variances)
+    precision = np.diag(1 / (variances + floor))
+    S = A[:, SUPPORT]
+    expected = np.linalg.solve(S.T @ precision @ S, S.T @ precision @ b)
+    np.testing.assert_allclose(found.refits["weighted pooled"].xi[SUPPORT], expected, rtol=1e-8)
+    errors = {name: np.linalg.norm(refit.xi - XI) for name, refit in found.refits.items()}
+    assert errors["weighted pooled"] < 0.3 * errors["pooled"]
+
+
+def test_equal_variances_weigh_nothing():
+    made = systems()
+    count = sum(len(one) for one in made)
+    found = svws.select_from(made, PARAMS, np.full(count, 3.0))
+    for name in ("pooled", "robust"):
+        np.testing.assert_allclose(found.refits[f"weighted {name}"].xi, found.refits[name].xi, rtol=1e-9)
+    assert set(svws.select_from(made, PARAMS, np.zeros(count)).refits) == {"ridge", "pooled", "robust"}
+
+
+@pytest.mark.parametrize("variances", [np.ones(3), np.full(2400, -1.0)])
+def test_variances_that_do_not_fit_the_rows_are_refused(variances):
+    with pytest.raises(ValueError, match="give one, not negative"):
+        svws.select_from(systems(), PARAMS, variances)
+
+
+def test_a_rows_variance_is_the_fields_under_its_kernel():
+    params = WeakParams((0.8, 0.2), (6, 5), (40, 40), 6)
+    domain = Domain((0.0,), (2 * np.pi,), 0.0, 1.0, (True,))
+    made = [weak.assemble(CallableField(lambda x, t: x + t, domain), LIBRARY, params, np.array([0.3, 0.6]))]
+    flat = robust.row_variances(CallableField(lambda x, t: 2.0 + 0 * x * t, domain), params, made)
+    mass = np.prod([weak.weights(h, 400, 6, 0).sum() for h in params.half_widths])
+    np.testing.assert_allclose(flat, 2.0 * mass, rtol=1e-4)
+    # Where the variance is affine, its mean under a symmetric kernel is its value at the center.
+    slope = robust.row_variances(CallableField(lambda x, t: 1 + x + 0 * t, domain), params, made)
+    np.testing.assert_allclose(slope, mass * (1 + made[0].centers[:, 0]), rtol=1e-4)

@@ -50,7 +50,7 @@ def here(monkeypatch) -> Here:
 
 def test_plans_are_the_papers_rows():
     main = list(plans.main(TEST_SEEDS))
-    assert len(main) == 90
+    assert len(main) == 120
     ours = {(task.problem, task.protocol) for task in main if task.method == "paper"}
     assert ours == {place[1:] for place in paper_tables.main().cells}
     rows = {task.method for task in plans.ablations(TEST_SEEDS)}
@@ -202,7 +202,7 @@ def test_every_committed_score_follows_from_its_terms(root):
 
 def test_the_papers_row_is_recorded_completely_and_exactly():
     found = tables.summarize(tables.read_study("main"))
-    for row in ("paper", "projected", "kernel"):
+    for row in ("paper", "projected", "kernel", "kernel, weighted"):
         for _, problem, protocol in paper_tables.main().cells:
             cell = found[row, problem, protocol, 0.0]
             assert (cell.runs, cell.exact) == (5, 5), f"{row} {problem}-{protocol}"
