@@ -59,6 +59,15 @@ class SensorGrid:
     values: Float[np.ndarray, "S F"]
     axes: tuple[np.ndarray, ...] | None
 
+    @property
+    def widest_gap(self) -> float:
+        """The largest distance between neighboring sensors on a line."""
+        if self.sensors.shape[1] != 1:
+            raise ValueError(
+                f"sensors in {self.sensors.shape[1]} dimensions have no order: look along one axis"
+            )
+        return float(np.diff(self.sensors[:, 0]).max())
+
 
 @dataclass(frozen=True)
 class Observations:

@@ -9,10 +9,12 @@ from matplotlib.axes import Axes
 from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
 
-from fts import metrics, paper_tables
+from fts import metrics, paper_tables, tables
+from fts.data import observe, simulate
 from fts.frozen import Field
 from fts.paper_tables import Cell
 from fts.plots import INK, PALETTE, WIDTH, Table, table
+from fts.records import RunRecord
 from fts.selection import Candidates, Selection, Trace
 from fts.tables import Place, Summary
 from fts.terms import Equation
@@ -112,8 +114,14 @@ def refits(selection: Selection, truth: Equation) -> Table:
         pairs = zip(refit.xi[chosen], refit.deviation[chosen], strict=True)
         error = metrics.score(selection.with_refit(name), truth).e_xi
         label = f"{name} (preferred)" if name == selection.preferred else name
-        rows.append((label, *(f"{c:.3f} ± {s:.3f}" for c, s in pairs), f"{refit.risk:.3f}", f"{error:.4f}"))
+        rows.append((label, *(_plus_minus(c, s) for c, s in pairs), f"{refit.risk:.2g}", f"{error:.2g}"))
     return table(["refit", *selection.support, "held-out risk", "error, by the truth"], rows)
+
+
+def _plus_minus(value: float, deviation: float) -> str:
+    """The value to the digit its deviation begins at, three digits at least."""
+    digits = 3 if deviation <= 0 else max(3, -int(np.floor(np.log10(deviation))))
+    return f"{value:.{digits}f} ± {deviation:.{digits}f}"
 
 
 def residual_tails(residual: Float[np.ndarray, " m"]) -> Figure:
@@ -156,6 +164,18 @@ def where_rows_fail(
     return figure
 
 
+def foretold(variances: Float[np.ndarray, " m"], residual: Float[np.ndarray, " m"]) -> Figure:
+    """Sizes of the rows' residuals against the field's variance under their kernels, with running medians."""
+    figure, ax = plt.subplots(figsize=(0.6 * WIDTH, 0.45 * WIDTH))
+    sizes = np.abs(residual)
+    ax.loglog(variances, sizes, ".", markersize=2, color=PALETTE[0], alpha=0.4, rasterized=True)
+    groups = np.array_split(np.argsort(variances), 20)
+    medians = [(np.median(variances[group]), np.median(sizes[group])) for group in groups]
+    ax.loglog(*np.transpose(medians), ".-", color=PALETTE[1])
+    ax.set(xlabel="posterior variance under the patch", ylabel=r"$|A\xi - b|$")
+    return figure
+
+
 def beside_paper(
     found: Mapping[Place, Summary],
     published: paper_tables.Table,
@@ -190,6 +210,52 @@ def only_ours(found: Mapping[Place, Summary], rows: Mapping[str, tuple[str, floa
     return table(header, lines)
 
 
+def layouts(
+    tested: Sequence[RunRecord], further: Sequence[RunRecord], published: paper_tables.Table
+) -> Figure:
+    """Coefficient error against the widest gap between sensors, beside the paper's median."""
+    problems = list(dict.fromkeys(one.problem for one in further))
+    figure, panels = plt.subplots(1, len(problems), figsize=(WIDTH, 0.42 * WIDTH), sharey=True, squeeze=False)
+    for ax, name in zip(panels[0], problems, strict=True):
+        for label, runs, style in (("test seeds", tested, "o"), ("further layouts", further, ".")):
+            mine = [one for one in runs if one.problem == name and one.score]
+            gaps = [_widest_gap(one) for one in mine]
+            color = PALETTE[1] if runs is tested else PALETTE[0]
+            ax.semilogy(gaps, [one.score["e_xi"] for one in mine], style, color=color, label=label)
+        ax.axhline(_published(published, name), color=INK, linewidth=1, label="the paper's median")
+        ax.set(title=_TITLES[name], xlabel="widest gap between sensors")
+    panels[0, 0].set_ylabel(r"$E_\xi$")
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    return figure
+
+
+def layout_medians(
+    tested: Sequence[RunRecord], further: Sequence[RunRecord], published: paper_tables.Table
+) -> Table:
+    """Medians of test seeds, further draws and paper, and the chance that five draws match the paper."""
+    rows = []
+    for name in dict.fromkeys(one.problem for one in further):
+        theirs = _published(published, name)
+        first, rest = (
+            np.array([one.score["e_xi"] for one in runs if one.problem == name and one.score])
+            for runs in (tested, further)
+        )
+        share = float(np.mean(rest <= theirs))
+        medians = (f"{np.median(first):.2g}", f"{np.median(rest):.2g}", f"{theirs:.2g}")
+        rows.append((_TITLES[name], *medians, f"{len(rest)}", f"{tables.chance_of_median(share):.0%}"))
+    return table(
+        [
+            "",
+            "test seeds",
+            "further layouts",
+            "the paper's",
+            "layouts",
+            "chance of five as good as the paper's",
+        ],
+        rows,
+    )
+
+
 def density(found: Mapping[Place, Summary], rows: Mapping[str, str]) -> Figure:
     """Exact recoveries and field error against sensor density, one column per problem, one curve per row."""
     figure, panels = plt.subplots(2, 3, figsize=(WIDTH, 0.62 * WIDTH), sharey="row", sharex="col")
@@ -215,6 +281,18 @@ def density(found: Mapping[Place, Summary], rows: Mapping[str, str]) -> Figure:
     panels[1, 0].set_ylabel("$E_u$")
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=len(rows))
     return figure
+
+
+def _widest_gap(run: RunRecord) -> float:
+    grid = observe(simulate(run.problem), run.protocol, seed=run.seed).grid
+    assert grid is not None  # both protocols sample grids
+    return grid.widest_gap
+
+
+def _published(published: paper_tables.Table, name: str, protocol: str = "S20") -> float:
+    median = next(cell.e_xi for key, cell in published.cells.items() if key[1:] == (name, protocol))
+    assert median is not None  # every cell of Table 1 has one
+    return median
 
 
 def _densities(found: Mapping[Place, Summary], method: str, problem: str) -> dict[float, Summary]:

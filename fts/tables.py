@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import binom
 
 from fts import records
 from fts.records import RunRecord
@@ -86,6 +87,11 @@ def summary(scores: list[Mapping[str, Any]]) -> Summary:
         e_u_quartiles=quartiles("e_u"),
         f1_quartiles=quartiles("f1") if finished else (0.0, 0.0),
     )
+
+
+def chance_of_median(share: float, runs: int = 5) -> float:
+    """Chance that the median of so many runs is at most a value that a `share` of all runs stays below."""
+    return float(binom.sf(runs // 2, runs, share))
 
 
 def _finite(value: Any) -> Any:

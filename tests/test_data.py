@@ -1,6 +1,7 @@
 """Trajectories agree with the released files, satisfy their equations, and are sampled as Table S1 says."""
 
 import hashlib
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -128,6 +129,14 @@ def test_grid_holds_the_very_samples():
     lookup = {tuple(p): row for p, row in zip(trajectory.points, trajectory.u.reshape(-1, 61), strict=True)}
     for sensor, values in zip(o.grid.sensors, o.grid.values, strict=True):
         np.testing.assert_array_equal(values, lookup[tuple(sensor)])
+
+
+def test_the_widest_gap_is_between_neighbors():
+    grid = fts.observe(fts.simulate("kdv"), "S20", seed=1301).grid
+    sensors = np.sort(grid.sensors[:, 0])
+    assert grid.widest_gap == max(b - a for a, b in pairwise(sensors))
+    with pytest.raises(ValueError, match="no order"):
+        _ = fts.observe(fts.simulate("ad"), "S20", seed=1301).grid.widest_gap
 
 
 def test_scattered_samples_have_no_grid(rng):

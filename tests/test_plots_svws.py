@@ -1,14 +1,19 @@
 """Figures and tables of the selection chapter: drawn from made selections and made records."""
 
+from dataclasses import replace
+from itertools import product
+
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 from test_svws import PARAMS, systems
 
-from fts import paper_tables, plots_svws, robust, svws, tables
+from fts import paper_tables, plans, plots_svws, robust, runs, svws, tables
+from fts.data import observe, simulate
 from fts.domain import Domain
 from fts.frozen import CallableField
+from fts.records import RunRecord
 from fts.terms import Equation
 
 
@@ -103,3 +108,49 @@ def test_densities_are_curves_over_percent():
     empty = plots_svws.density({}, {"the paper's recipe": "paper"})
     empty.canvas.draw()
     assert texts(empty).count("not run") == 3
+
+
+def runs_on_layouts(errors: dict[int, float]) -> list[RunRecord]:
+    made = []
+    for seed, error in errors.items():
+        task = plans.paper_task("layouts", "kdv", "S20", seed)
+        score = {"exact": True, "e_xi": error, "e_u": 0.1, "f1": 1.0}
+        made.append(replace(runs.failure(task, ""), score=score))
+    return made
+
+
+def test_layouts_stand_over_their_gaps_beside_the_papers_median():
+    tested, further = runs_on_layouts({1301: 0.1}), runs_on_layouts({7: 0.03, 8: 0.37})
+    figure = plots_svws.layouts(tested, further, paper_tables.main())
+    figure.canvas.draw()
+    first, rest, line = figure.axes[0].lines
+    gap = observe(simulate("kdv"), "S20", seed=1301).grid.widest_gap
+    assert (list(first.get_xdata()), list(first.get_ydata())) == ([gap], [0.1])
+    assert sorted(rest.get_ydata()) == [0.03, 0.37]
+    assert set(line.get_ydata()) == {0.036}
+    made = plots_svws.layout_medians(tested, further, paper_tables.main())
+    assert made.rows == (("KdV", "0.1", "0.2", "0.036", "2", "50%"),)
+
+
+def test_the_chance_of_a_median_is_that_of_all_outcomes():
+    for share in (0.0, 0.3, 0.5, 1.0):
+        outcomes = product((True, False), repeat=5)
+        counted = sum(
+            np.prod([share if low else 1 - share for low in one]) for one in outcomes if sum(one) >= 3
+        )
+        assert tables.chance_of_median(share) == pytest.approx(counted)
+
+
+def test_residuals_are_drawn_over_their_variances():
+    rng = np.random.default_rng(0)
+    variances = 10 ** rng.uniform(-6, 0, 400)
+    figure = plots_svws.foretold(variances, np.sqrt(variances) * rng.standard_normal(400))
+    figure.canvas.draw()
+    medians = figure.axes[0].lines[1].get_ydata()
+    assert medians[-1] > 100 * medians[0]
+
+
+def test_coefficients_keep_the_digits_their_deviation_allows():
+    assert plots_svws._plus_minus(-0.99998, 0.00005) == "-0.99998 ± 0.00005"
+    assert plots_svws._plus_minus(1.25, 0.2) == "1.250 ± 0.200"
+    assert plots_svws._plus_minus(1.25, 0.0) == "1.250 ± 0.000"
