@@ -30,6 +30,7 @@ from fts.terms import Equation
 # How a recipe's coefficients are reported: the paper's ridge refit, the one held-out regions prefer, or the
 # one they prefer of those whose rows are weighted by a kernel field's posterior variance.
 PAPER_REFIT, BEST_REFIT, WEIGHTED_REFIT = "ridge", "preferred", "weighted"
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -259,5 +260,5 @@ def _seconds(began: float) -> float:
 
 def one_thread() -> None:
     """Keep linear algebra on one thread: parallelism is over runs."""
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    for name in THREAD_VARIABLES:
         os.environ[name] = "1"

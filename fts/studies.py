@@ -21,6 +21,17 @@ from fts.records import RunRecord
 from fts.runs import Task
 from fts.shipped import field_path
 
+# Dask has workers return freed memory to the system at once. Training frees and takes the same megabyte at
+# every step and would spend half of its time on page faults; so would a profiler that stops it all the time.
+_KEEP_MEMORY = str(1 << 30)
+_DASK = {
+    "distributed.nanny.pre-spawn-environ": {
+        "MALLOC_TRIM_THRESHOLD_": _KEEP_MEMORY,
+        "MALLOC_MMAP_THRESHOLD_": _KEEP_MEMORY,
+        **dict.fromkeys(runs.THREAD_VARIABLES, "1"),
+    },
+    "distributed.worker.profile.enabled": False,
+}
 # Times Dask moves a run whose worker died to another one before it is recorded as failed.
 _RETRIES = 3
 
@@ -97,7 +108,7 @@ def workers(scheduler: str | None, count: int | None) -> Iterator[Any]:
         "silence_logs": logging.CRITICAL,
     }
     with (
-        dask.config.set({"distributed.scheduler.allowed-failures": _RETRIES}),
+        dask.config.set(_DASK | {"distributed.scheduler.allowed-failures": _RETRIES}),
         LocalCluster(n_workers=count or os.cpu_count() or 1, **local) as cluster,
         Client(cluster) as client,
     ):
