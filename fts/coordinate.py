@@ -1,6 +1,7 @@
 """CoordinateField: a network of (x, t) together, frozen; the ablation's counterpart of a factorized field.
 
-u_hat(x, t) = f(gamma(s (x, t))): only the encoding factorizes; the layers see a grid point by point.
+u_hat(x, t) = f(gamma(s (x, t))): only the encoding factorizes; the layers see a grid point by point. Values
+on a grid come in single precision, as in training; derivatives, which amplify rounding, in double.
 """
 
 from collections.abc import Mapping
@@ -53,7 +54,7 @@ class CoordinateField:
         if any(alpha) or order:
             values = self.derivative(grid_points(axes), alpha, order)
         else:
-            values = self.network.on_axes(axes, (*alpha, 0))[:, 0]
+            values = self.network.on_axes(axes, (*alpha, 0), np.float32)[:, 0]
         return values.reshape(*(axis.size for axis in axes))
 
     def save(self, path: str | Path) -> None:

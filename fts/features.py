@@ -81,13 +81,18 @@ class NetworkFeatures:
                 z = jets.swish(z)
         return jets.derivative(z, alpha)
 
-    def on_axes(self, axes: tuple[np.ndarray, ...], alpha: tuple[int, ...]) -> Float[np.ndarray, "n R1"]:
-        """The same on the tensor grid of `axes`, in C order."""
-        if any(alpha) or len(axes) == 1 or not len(self.frequencies):
+    def on_axes(
+        self, axes: tuple[np.ndarray, ...], alpha: tuple[int, ...], precision: type = np.float64
+    ) -> Float[np.ndarray, "n R1"]:
+        """The same on the tensor grid of `axes`, in C order; values may be had in single precision."""
+        if any(alpha) or len(axes) == 1:
             return self.at(grid_points(axes), alpha)
+        if not len(self.frequencies):
+            points = grid_points(axes) * self.scale
+            return self._values(len(points), lambda piece: points[piece], precision)
         # exp(i k.x) is the product of the axes' exp(i k_a x_a): sines are taken per axis, not per point.
         waves = [
-            np.exp(1j * self.scale * np.outer(axis, row))
+            np.exp(1j * self.scale * np.outer(axis, row)).astype(np.result_type(precision, np.complex64))
             for axis, row in zip(axes, self.frequencies.T.astype(float), strict=True)
         ]
         shape = tuple(axis.size for axis in axes)
@@ -97,7 +102,7 @@ class NetworkFeatures:
             wave = reduce(np.multiply, [along[i] for along, i in zip(waves, index, strict=True)])
             return np.concatenate([np.imag(wave), np.real(wave)], axis=1)
 
-        return self._values(prod(shape), encode)
+        return self._values(prod(shape), encode, precision)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What a file stores."""
@@ -116,13 +121,15 @@ class NetworkFeatures:
             biases=tuple(arrays[f"bias{i}"] for i in layers),
         )
 
-    def _values(self, n: int, encode: Callable[[slice], np.ndarray]) -> np.ndarray:
+    def _values(
+        self, n: int, encode: Callable[[slice], np.ndarray], precision: type = np.float64
+    ) -> np.ndarray:
         """The outputs at n points, some hundred at a time: twice as fast while the layers stay in cache."""
-        weights = [weight.astype(float) for weight in self.weights]
+        weights = [weight.astype(precision) for weight in self.weights]
         outputs = np.empty((n, self.rank + 1))
         for first in range(0, n, _CACHE_POINTS):
             piece = slice(first, min(first + _CACHE_POINTS, n))
-            z = encode(piece)
+            z = encode(piece).astype(precision, copy=False)
             for weight, bias in zip(weights[:-1], self.biases[:-1], strict=True):
                 z = z @ weight
                 z += bias
