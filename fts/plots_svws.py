@@ -131,7 +131,7 @@ def residual_tails(residual: Float[np.ndarray, " m"]) -> Figure:
     sizes = np.sort(np.abs(residual))
     levels = (np.arange(len(sizes)) + 0.5) / len(sizes)
     scale = 1.4826 * float(np.median(sizes))
-    figure, ax = plt.subplots(figsize=(0.6 * WIDTH, 0.45 * WIDTH))
+    figure, ax = plt.subplots(figsize=(WIDTH, 0.42 * WIDTH))
     ax.loglog(norm.ppf(0.5 + levels / 2), sizes / scale, ".", markersize=3, color=PALETTE[0])
     ends = norm.ppf(0.5 + levels[[0, -1]] / 2)
     ax.plot(ends, ends, color=INK, linewidth=1)
@@ -166,7 +166,7 @@ def where_rows_fail(
 
 def foretold(variances: Float[np.ndarray, " m"], residual: Float[np.ndarray, " m"]) -> Figure:
     """Sizes of the rows' residuals against the field's variance under their kernels, with running medians."""
-    figure, ax = plt.subplots(figsize=(0.6 * WIDTH, 0.45 * WIDTH))
+    figure, ax = plt.subplots(figsize=(WIDTH, 0.42 * WIDTH))
     sizes = np.abs(residual)
     ax.loglog(variances, sizes, ".", markersize=2, color=PALETTE[0], alpha=0.4, rasterized=True)
     groups = np.array_split(np.argsort(variances), 20)
