@@ -13,7 +13,7 @@ Plan = Callable[[tuple[int, ...]], Iterator[Task]]
 _DENSITIES = {
     "kdv": (2, 3, 4, 5, 10, 15, 20),
     "ks": (5, 8, 10, 15, 20, 50, 80, 100),
-    "ad": (1, 2, 5, 10, 20, 50, 80, 100),
+    "ad": (0.5, 0.7, 1, 2, 5, 10, 20, 50, 80, 100),
 }
 _NOISE_LEVELS = (0.1, 0.2, 0.3, 0.5)
 # Rows of the ablation tables, cheap ones first, and the adapter variant that makes each.
@@ -63,8 +63,8 @@ def density(seeds: tuple[int, ...]) -> Iterator[Task]:
     for problem, percents in _DENSITIES.items():
         for percent in percents:
             for seed in seeds:
-                yield paper_task("density", problem, f"S{percent}", seed)
-                yield refined_task("density", problem, f"S{percent}", seed, "kernel")
+                yield paper_task("density", problem, f"S{percent:g}", seed)
+                yield refined_task("density", problem, f"S{percent:g}", seed, "kernel")
 
 
 def ablations(seeds: tuple[int, ...]) -> Iterator[Task]:

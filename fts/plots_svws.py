@@ -283,6 +283,22 @@ def density(found: Mapping[Place, Summary], rows: Mapping[str, str]) -> Figure:
     return figure
 
 
+def lowest_densities(found: Mapping[Place, Summary], rows: Mapping[str, str]) -> Table:
+    """Per row and problem the lowest measured density from which on every run is exact."""
+    lines = []
+    for label, method in rows.items():
+        cells = []
+        for problem in _TITLES:
+            reached = None
+            for percent, cell in reversed(_densities(found, method, problem).items()):
+                if cell.exact < cell.runs:
+                    break
+                reached = percent
+            cells.append("none" if reached is None else f"{reached:g} %")
+        lines.append((label, *cells))
+    return table(["all runs exact from", *_TITLES.values()], lines)
+
+
 def _widest_gap(run: RunRecord) -> float:
     grid = observe(simulate(run.problem), run.protocol, seed=run.seed).grid
     assert grid is not None  # both protocols sample grids

@@ -105,6 +105,9 @@ def test_densities_are_curves_over_percent():
     figure.canvas.draw()
     np.testing.assert_allclose(figure.axes[0].lines[0].get_xdata(), [5, 10, 20])
     np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), [0.2, 0.8, 1.0])
+    gapped = found | {("paper", "ks", "S15", 0.0): cell(exact=5), ("paper", "ad", "S20", 0.0): cell(exact=4)}
+    reached = plots_svws.lowest_densities(gapped, {"the paper's recipe": "paper"})
+    assert reached.rows == (("the paper's recipe", "20 %", "15 %", "none"),)
     empty = plots_svws.density({}, {"the paper's recipe": "paper"})
     empty.canvas.draw()
     assert texts(empty).count("not run") == 3
