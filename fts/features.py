@@ -88,8 +88,10 @@ class NetworkFeatures:
         if any(alpha) or len(axes) == 1:
             return self.at(grid_points(axes), alpha)
         if not len(self.frequencies):
-            points = grid_points(axes) * self.scale
-            return self._values(len(points), lambda piece: points[piece], precision)
+            points = grid_points(axes)
+            return self._values(
+                len(points), lambda piece: self._encode(points[piece], alpha)[alpha], precision
+            )
         # exp(i k.x) is the product of the axes' exp(i k_a x_a): sines are taken per axis, not per point.
         waves = [
             np.exp(1j * self.scale * np.outer(axis, row)).astype(np.result_type(precision, np.complex64))

@@ -10,7 +10,7 @@ from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
 
 from fts import metrics, paper_tables, tables
-from fts.data import observe, simulate
+from fts.data import Trajectory, observe, simulate
 from fts.frozen import Field
 from fts.paper_tables import Cell
 from fts.plots import INK, PALETTE, WIDTH, Table, table
@@ -217,10 +217,13 @@ def layouts(
     problems = list(dict.fromkeys(one.problem for one in further))
     figure, panels = plt.subplots(1, len(problems), figsize=(WIDTH, 0.42 * WIDTH), sharey=True, squeeze=False)
     for ax, name in zip(panels[0], problems, strict=True):
-        for label, runs, style in (("test seeds", tested, "o"), ("further layouts", further, ".")):
+        trajectory = simulate(name)
+        for label, runs, style, color in (
+            ("test seeds", tested, "o", PALETTE[1]),
+            ("further layouts", further, ".", PALETTE[0]),
+        ):
             mine = [one for one in runs if one.problem == name and one.score]
-            gaps = [_widest_gap(one) for one in mine]
-            color = PALETTE[1] if runs is tested else PALETTE[0]
+            gaps = [_widest_gap(trajectory, one) for one in mine]
             ax.semilogy(gaps, [one.score["e_xi"] for one in mine], style, color=color, label=label)
         ax.axhline(_published(published, name), color=INK, linewidth=1, label="the paper's median")
         ax.set(title=_TITLES[name], xlabel="widest gap between sensors")
@@ -299,8 +302,8 @@ def lowest_densities(found: Mapping[Place, Summary], rows: Mapping[str, str]) ->
     return table(["all runs exact from", *_TITLES.values()], lines)
 
 
-def _widest_gap(run: RunRecord) -> float:
-    grid = observe(simulate(run.problem), run.protocol, seed=run.seed).grid
+def _widest_gap(trajectory: Trajectory, run: RunRecord) -> float:
+    grid = observe(trajectory, run.protocol, seed=run.seed).grid
     assert grid is not None  # both protocols sample grids
     return grid.widest_gap
 

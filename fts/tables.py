@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom
+from scipy.special import bdtrc
 
 from fts import records
 from fts.records import RunRecord
@@ -91,7 +91,7 @@ def summary(scores: list[Mapping[str, Any]]) -> Summary:
 
 def chance_of_median(share: float, runs: int = 5) -> float:
     """Chance that the median of so many runs is at most a value that a `share` of all runs stays below."""
-    return float(binom.sf(runs // 2, runs, share))
+    return float(bdtrc(runs // 2, runs, share))
 
 
 def _finite(value: Any) -> Any:
