@@ -3,11 +3,12 @@
     |b_l(v) - b_l(u)|   <=     ||v - u||_l ||d_t psi||,
     |A_lj(v) - A_lj(u)| <= L_j ||v - u||_l ||D^alpha_j psi||,
 
-with L_j = scale_j max |q_j'| on the range of u and v. Norms and ranges are taken on the midpoint nodes, where
-the inequalities hold for the assembled numbers themselves, not only for the integrals they approximate.
+with L_j = scale_j max |q_j'| on the range of u and v. Norms and ranges are taken on the quadrature nodes,
+where the inequalities hold for the assembled numbers themselves, not only for the integrals they approximate.
 """
 
 from dataclasses import dataclass
+from functools import reduce
 from math import prod
 
 import numpy as np
@@ -18,7 +19,7 @@ from fts.expressions import Expression
 from fts.frozen import Field
 from fts.params import WeakParams
 from fts.terms import Library
-from fts.weak import check_geometry, midpoints, patch_centers, weights
+from fts.weak import axis_nodes, check_geometry, patch_centers, quadrature, weights
 
 # |q'| is taken on so many points of a patch's range, both ends included: exact where q' is monotone.
 _RANGE_POINTS = 65
@@ -40,11 +41,12 @@ def entry_bounds(
     check_geometry(field.domain, library, params)
     centers = patch_centers(field.domain, params, phase)
     nodes = [
-        midpoints(axis, h, n) for axis, h, n in zip(centers, params.half_widths, params.nodes, strict=True)
+        axis_nodes(axis, h, n, params.rule)
+        for axis, h, n in zip(centers, params.half_widths, params.nodes, strict=True)
     ]
     u, v = (_by_patch(each.on_grid(*nodes), params) for each in (field, other))
-    cell = prod(2 * h / n for h, n in zip(params.half_widths, params.nodes, strict=True))
-    errors = np.sqrt(cell * ((u - v) ** 2).sum(axis=1))
+    cells = reduce(np.multiply.outer, _cells(params)).ravel()
+    errors = np.sqrt((u - v) ** 2 @ cells)
     low, high = np.minimum(u.min(axis=1), v.min(axis=1)), np.maximum(u.max(axis=1), v.max(axis=1))
     d = field.domain.dimension
     columns = [
@@ -57,10 +59,16 @@ def entry_bounds(
 def kernel_norm(params: WeakParams, orders: tuple[int, ...]) -> float:
     """||D^orders psi|| on a patch in the quadrature-weighted norm, orders over space and then time."""
     total = 1.0
-    for h, n, order in zip(params.half_widths, params.nodes, orders, strict=True):
-        # A weight is kernel value times cell width, so the squared norm is sum w^2 / cell.
-        total *= float((weights(h, n, params.power, order) ** 2).sum()) / (2 * h / n)
+    for h, n, cells, order in zip(params.half_widths, params.nodes, _cells(params), orders, strict=True):
+        # A weight is kernel value times cell, so the squared norm is sum w^2 / cell.
+        total *= float((weights(h, n, params.power, order, params.rule) ** 2 / cells).sum())
     return float(np.sqrt(total))
+
+
+def _cells(params: WeakParams) -> list[np.ndarray]:
+    """Quadrature weights of a plain integral over a patch, axis by axis."""
+    axes = zip(params.half_widths, params.nodes, strict=True)
+    return [h * quadrature(n, params.rule)[1] for h, n in axes]
 
 
 def _by_patch(values: np.ndarray, params: WeakParams) -> Float[np.ndarray, "m nodes"]:

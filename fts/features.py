@@ -135,7 +135,7 @@ class NetworkFeatures:
             for weight, bias in zip(weights[:-1], self.biases[:-1], strict=True):
                 z = z @ weight
                 z += bias
-                z *= expit(z)
+                _swish(z)
             outputs[piece] = z @ weights[-1] + self.biases[-1]
         return outputs
 
@@ -195,6 +195,16 @@ def spline_basis(
     if order > 3:
         return np.zeros((t.size, size))
     return BSpline(knots, np.eye(size), 3).derivative(order)(t)
+
+
+def _swish(z: np.ndarray) -> None:
+    """z / (1 + exp(-z)) in place."""
+    if z.dtype == np.float32:
+        # NumPy's single-precision exp is vectorized and SciPy's expit is not; an overflow gives the limit, 0.
+        with np.errstate(over="ignore"):
+            z /= 1 + np.exp(-z)
+    else:
+        z *= expit(z)
 
 
 def _coordinate_jet(points: np.ndarray, beta: tuple[int, ...], scale: float) -> np.ndarray:

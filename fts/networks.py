@@ -62,24 +62,44 @@ class Encoding:
         return out
 
 
+# A layer of 75 units costs a third more than one of 80, which fills the processor's vectors.
+_LANES = 8
+
+
 class Network:
-    """Swish layers on an encoding; PyTorch's default initial weights, uniform in +-1/sqrt(inputs)."""
+    """Swish layers on an encoding; PyTorch's default initial weights, uniform in +-1/sqrt(inputs).
+
+    Hidden layers are filled up to whole vectors with units whose weights are zero: swish(0) = 0, so neither
+    their values nor their gradients ever leave zero, and `layers` shows the network without them.
+    """
 
     def __init__(
         self, encoding: Encoding, width: int, depth: int, outputs: int, generator: torch.Generator
     ) -> None:
         sizes = [encoding.outputs, *[width] * depth, outputs]
-        pairs = list(pairwise(sizes))
-        shapes = [shape for n_in, n_out in pairs for shape in ((n_out, n_in), (n_out,))]
+        filled = [encoding.outputs, *[-(-width // _LANES) * _LANES] * depth, outputs]
         self.encoding = encoding
-        self.flat = Flat(shapes, encoding.rows.device)
+        self.flat = Flat(
+            [shape for pair in pairwise(filled) for shape in _shapes(*pair)], encoding.rows.device
+        )
         self.weights, self.biases = self.flat.parts[0::2], self.flat.parts[1::2]
         with torch.no_grad():
-            for weight, bias in zip(self.weights, self.biases, strict=True):
-                bound = weight.shape[1] ** -0.5
-                for part in (weight, bias):
+            self.layers = [
+                (weight[:n_out, :n_in], bias[:n_out])
+                for weight, bias, (n_in, n_out) in zip(
+                    self.weights, self.biases, pairwise(sizes), strict=True
+                )
+            ]
+            for layer in self.layers:
+                bound = layer[0].shape[1] ** -0.5
+                for part in layer:
                     draw = torch.rand(part.shape, generator=generator)
                     part.copy_((2 * draw - 1) * bound)
+
+    @property
+    def size(self) -> int:
+        """Trainable parameters."""
+        return sum(part.numel() for layer in self.layers for part in layer)
 
     def __call__(self, encoded: Tensor) -> Tensor:
         """The outputs at encoded positions."""
@@ -87,6 +107,10 @@ class Network:
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             z = silu(linear(z, weight, bias))
         return linear(z, self.weights[-1], self.biases[-1])
+
+
+def _shapes(n_in: int, n_out: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return (n_out, n_in), (n_out,)
 
 
 def gaussian_rows(rows: int, dimension: int, generator: torch.Generator, device: torch.device) -> Tensor:

@@ -1,6 +1,6 @@
 """Kernels, patches, phases, columns and bounds -> the figures of the chapter on weak forms."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -15,7 +15,7 @@ from fts.frozen import Field
 from fts.params import WeakParams
 from fts.plots import INK, PALETTE, WIDTH
 from fts.terms import Library
-from fts.weak import WeakSystem, kernel, midpoint_rule, patch_centers
+from fts.weak import WeakSystem, kernel, patch_centers, quadrature
 
 
 def kernels(powers: Sequence[int], orders: Sequence[int]) -> Figure:
@@ -111,16 +111,30 @@ def convergence(
     n = np.array(nodes, dtype=float)
     guide = 4 * errors.max() * (n / n[0]) ** -order
     ax.loglog(n, guide, color=INK, linewidth=0.8, linestyle=":", label=rf"$n^{{-{order:g}}}$")
-    ax.set(xlabel="nodes per axis", ylabel="relative error", ylim=(0.3 * errors.min(), None))
+    ax.set(ylim=(0.3 * errors.min(), None))
+    _label_nodes(ax, nodes)
+    return figure
+
+
+def rules(nodes: Sequence[int], errors: Mapping[str, Sequence[float]]) -> Figure:
+    """Relative error of the worst column against the nodes per axis, for each quadrature rule."""
+    figure, ax = plt.subplots(figsize=(0.75 * WIDTH, 0.45 * WIDTH))
+    for color, (rule, values) in zip(PALETTE, errors.items(), strict=False):
+        ax.loglog(nodes, values, "o-", color=color, markersize=4, label=rule)
+    _label_nodes(ax, nodes)
+    return figure
+
+
+def _label_nodes(ax: Axes, nodes: Sequence[int]) -> None:
+    ax.set(xlabel="nodes per axis", ylabel="relative error")
     ax.set_xticks(nodes, [str(each) for each in nodes])
     ax.minorticks_off()
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return figure
 
 
 def _map(ax: Axes, field: Field, x: tuple[float, float], t: tuple[float, float]) -> None:
     """The field on a rectangle of space-time."""
-    axes = [low + (high - low) * (1 + midpoint_rule(300)) / 2 for low, high in (x, t)]
+    axes = [low + (high - low) * (1 + quadrature(300)[0]) / 2 for low, high in (x, t)]
     ax.pcolormesh(*axes, field.on_grid(*axes).T, rasterized=True)
     ax.set(xlabel="$x$", xlim=x, ylim=t)
     ax.spines[:].set_visible(False)

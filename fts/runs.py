@@ -56,7 +56,7 @@ class Task:
         return {
             "recipe": self.recipe,
             "adapter": None if self.adapter is None else asdict(self.adapter),
-            "weak": _jsonable(asdict(self.weak)),
+            "weak": _geometry(self.weak),
             "svws": _jsonable(asdict(self.svws)),
             "refit": self.refit,
             "selectors": self.selectors,
@@ -246,6 +246,12 @@ def _record(task: Task, **came_out: Any) -> RunRecord:
         source="generated",
         **came_out,
     )
+
+
+def _geometry(weak: WeakParams) -> dict[str, Any]:
+    """The geometry as a record names it: the paper's rule goes without saying."""
+    values = _jsonable(asdict(weak))
+    return values if weak.rule == "gauss" else {k: v for k, v in values.items() if k != "rule"}
 
 
 def _jsonable(value: Any) -> Any:

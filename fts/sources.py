@@ -20,7 +20,7 @@ from fts.expressions import Expression
 from fts.frozen import FrozenField
 from fts.params import SVWSParams, WeakParams
 from fts.terms import Equation, Library, Term, TermError
-from fts.weak import WeakSystem
+from fts.weak import WeakSystem, quadrature
 
 # How a reader calls the benchmarks.
 _SHORT = {"kdv": "KdV", "ks": "KS", "ad": "2D AD", "diffusion": "Diffusion"}
@@ -64,7 +64,7 @@ class Source(ipywidgets.Widget):
             "high": [*domain.high, domain.t1],
             "rank": field.rank,
             "library": [term_values(term) for term in library],
-            "weak": asdict(geometry),
+            "weak": geometry_values(geometry),
             "svws": asdict(params),
             "truth": None if truth is None else _true_places(truth, library),
         }
@@ -79,6 +79,12 @@ class Source(ipywidgets.Widget):
 def shared_code() -> Code:
     """The one model of the module's text."""
     return Code(text=scripts.module())
+
+
+def geometry_values(geometry: WeakParams) -> dict[str, Any]:
+    """The geometry for the browser, with nodes and weights on [-1, 1] for each axis: it knows no rules."""
+    axes = [[part.tolist() for part in quadrature(n, geometry.rule)] for n in geometry.nodes]
+    return asdict(geometry) | {"quadrature": axes}
 
 
 def field_bytes(field: FrozenField) -> bytes:

@@ -50,7 +50,7 @@ class Structured:
     @property
     def size(self) -> int:
         """Trainable parameters."""
-        return len(self.network.flat) + len(self.coefficients)
+        return self.network.size + len(self.coefficients)
 
     def gram_points(self) -> Tensor:
         """Fresh uniform points of the spatial domain."""
@@ -64,13 +64,8 @@ class Structured:
             self.C.mul_(unit)
             network.weights[-1][0].mul_(unit)  # the background's row
             network.biases[-1][0].mul_(unit)
-        space: NetworkFeatures | SeriesFeatures = NetworkFeatures(
-            frequencies=to_numpy(network.encoding.rows),
-            scale=network.encoding.scale,
-            weights=tuple(to_numpy(weight.T) for weight in network.weights),
-            biases=tuple(to_numpy(bias) for bias in network.biases),
-        )
-        if len(network.flat) > _LARGEST_NETWORK and space.dimension == 1:
+        space: NetworkFeatures | SeriesFeatures = frozen_features(network)
+        if network.size > _LARGEST_NETWORK and space.dimension == 1:
             space = as_series(space, self.domain.low[0], self.domain.high[0], _TRUNCATION)
         splines = SplineCoefficients(to_numpy(self.C), self.mean, self.interval)
         return FrozenField(space, splines, self.domain, made, positive=self.params.positive)
@@ -237,6 +232,16 @@ def curvature_gram(params: AdapterParams, interval: tuple[float, float]) -> np.n
 def cap_factor(penalty: Tensor, limit: Tensor) -> Tensor:
     """min(1, limit / penalty): a penalty at its cap is scaled, so it keeps pulling, only weaker."""
     return (limit / penalty.clamp_min(1e-30)).clamp(max=1.0)
+
+
+def frozen_features(network: Network) -> NetworkFeatures:
+    """The network as NumPy arrays."""
+    return NetworkFeatures(
+        frequencies=to_numpy(network.encoding.rows),
+        scale=network.encoding.scale,
+        weights=tuple(to_numpy(weight.T) for weight, _ in network.layers),
+        biases=tuple(to_numpy(bias) for _, bias in network.layers),
+    )
 
 
 def to_numpy(tensor: Tensor) -> np.ndarray:

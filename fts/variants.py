@@ -16,12 +16,11 @@ from fts import adapter
 from fts.coordinate import CoordinateField
 from fts.data import Observations
 from fts.device import device, threads
-from fts.features import NetworkFeatures
 from fts.frozen import FrozenField
 from fts.networks import Encoding, Network, gaussian_rows
 from fts.params import AdapterParams
 from fts.samples import Samples, prepare
-from fts.structured import to_numpy
+from fts.structured import frozen_features
 from fts.training import train
 
 Variant = Literal[
@@ -36,7 +35,7 @@ VARIANTS: tuple[Variant, ...] = get_args(Variant)
 
 _WIDE = 128
 # Points per pass: large products run at speed, and the activations stay in a core's share of the cache.
-_CHUNK = 4096
+_CHUNK = 2048
 # The error over all observations costs as much as several updates here, and is taken this often.
 _CHECK_EVERY = 50
 
@@ -108,13 +107,7 @@ def _fit_coordinates(
         with torch.no_grad():
             network.weights[-1].mul_(unit)
             network.biases[-1].mul_(unit)
-        features = NetworkFeatures(
-            frequencies=to_numpy(rows),
-            scale=params.coordinate_scale,
-            weights=tuple(to_numpy(weight.T) for weight in network.weights),
-            biases=tuple(to_numpy(bias) for bias in network.biases),
-        )
-        return CoordinateField(features, domain, made)
+        return CoordinateField(frozen_features(network), domain, made)
 
 
 class _Pointwise:
@@ -135,10 +128,10 @@ class _Pointwise:
     def __call__(self, update: int) -> Tensor | None:
         """Add the gradient of one update chunk by chunk; now and then the error over all observations."""
         error = self.observation_error() if update % _CHECK_EVERY == 0 else None
-        index = self._draw()
-        for chunk in index.split(_CHUNK):
-            residual = self.network(self.inputs[chunk])[:, 0] - self.samples.y[chunk]
-            (residual.square().sum() / len(index)).backward()
+        x, y = self._draw()
+        for inputs, values in zip(x.split(_CHUNK), y.split(_CHUNK), strict=True):
+            residual = self.network(inputs)[:, 0] - values
+            (residual.square().sum() / len(y)).backward()
         return error
 
     def observation_error(self) -> Tensor:
@@ -148,7 +141,8 @@ class _Pointwise:
             squares = [(self.network(x)[:, 0] - y).square().sum() for x, y in chunks]
             return torch.stack(squares).sum() / len(self.samples.y)
 
-    def _draw(self) -> Tensor:
-        frames = torch.randperm(len(self.samples.frames), generator=self.rng)[: self.frames]
-        runs = [torch.arange(self.starts[f], self.starts[f + 1]) for f in frames.tolist()]
-        return torch.cat(runs).to(self.samples.y.device)
+    def _draw(self) -> tuple[Tensor, Tensor]:
+        """Inputs and values of the frames of one update; a frame's samples lie side by side."""
+        frames = torch.randperm(len(self.samples.frames), generator=self.rng)[: self.frames].tolist()
+        runs = [slice(self.starts[f], self.starts[f + 1]) for f in frames]
+        return torch.cat([self.inputs[run] for run in runs]), torch.cat([self.samples.y[run] for run in runs])

@@ -11,6 +11,7 @@ the kernel weights along an axis are the same for every patch, and a column is o
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from math import comb, perm, prod
 
@@ -20,7 +21,7 @@ from jaxtyping import Float
 from fts.domain import Domain, grid_points
 from fts.expressions import Expression, state
 from fts.frozen import Field
-from fts.params import WeakParams
+from fts.params import Rule, WeakParams
 from fts.terms import Library
 
 # One block of patches at a time: at most so many nodes (16 MB per array of values), on at most so many
@@ -63,7 +64,7 @@ def assemble(
     columns = np.empty((*m, 1 + len(library)))
     for block in _blocks(m, params.nodes):
         nodes = [
-            midpoints(axis[part], h, n)
+            axis_nodes(axis[part], h, n, params.rule)
             for axis, part, h, n in zip(centers, block, params.half_widths, params.nodes, strict=True)
         ]
         u = np.ascontiguousarray(field.on_grid(*nodes), dtype=np.float64)
@@ -101,16 +102,25 @@ def patch_centers(
     return centers
 
 
-def midpoints(
-    centers: Float[np.ndarray, " n"], half_width: float, nodes: int
+def axis_nodes(
+    centers: Float[np.ndarray, " n"], half_width: float, nodes: int, rule: Rule = "midpoint"
 ) -> Float[np.ndarray, " n_nodes"]:
     """All quadrature nodes of the patches along one axis, patch after patch."""
-    return (centers[:, None] + half_width * midpoint_rule(nodes)).ravel()
+    return (centers[:, None] + half_width * quadrature(nodes, rule)[0]).ravel()
 
 
-def midpoint_rule(nodes: int) -> Float[np.ndarray, " nodes"]:
-    """Midpoints of `nodes` equal cells of [-1, 1]."""
-    return (2 * np.arange(nodes) + 1) / nodes - 1
+@cache
+def quadrature(
+    nodes: int, rule: Rule = "midpoint"
+) -> tuple[Float[np.ndarray, " nodes"], Float[np.ndarray, " nodes"]]:
+    """Nodes and weights on [-1, 1]; the midpoint rule takes `nodes` equal cells."""
+    if rule == "gauss":
+        s, w = np.polynomial.legendre.leggauss(nodes)
+    else:
+        s, w = (2 * np.arange(nodes) + 1) / nodes - 1, np.full(nodes, 2.0 / nodes)
+    s.setflags(write=False)  # every caller gets these two arrays
+    w.setflags(write=False)
+    return s, w
 
 
 def kernel(s: Float[np.ndarray, "..."], p: int, order: int = 0) -> Float[np.ndarray, "..."]:
@@ -125,9 +135,12 @@ def kernel(s: Float[np.ndarray, "..."], p: int, order: int = 0) -> Float[np.ndar
     return np.where(np.abs(s) < 1, total, 0.0)
 
 
-def weights(half_width: float, nodes: int, p: int, order: int) -> Float[np.ndarray, " nodes"]:
-    """Midpoint weights of a derivative of the test function on an axis: sum_i w_i f_i ~ int f psi^(order)."""
-    return kernel(midpoint_rule(nodes), p, order) * (2.0 / nodes) * half_width ** (1 - order)
+def weights(
+    half_width: float, nodes: int, p: int, order: int, rule: Rule = "midpoint"
+) -> Float[np.ndarray, " nodes"]:
+    """Weights of a derivative of the test function on an axis: sum_i w_i f_i ~ int f psi^(order)."""
+    s, w = quadrature(nodes, rule)
+    return kernel(s, p, order) * w * half_width ** (1 - order)
 
 
 def check_geometry(domain: Domain, library: Library, params: WeakParams) -> None:
@@ -184,7 +197,7 @@ def _plans(library: Library, params: WeakParams) -> list[_Plan]:
         column = _Column(j + 1, sign * term.scale, (*term.alpha[:d], 0))
         columns.setdefault(term.q, []).append(column)
     table = {
-        (axis, order): weights(params.half_widths[axis], params.nodes[axis], params.power, order)
+        (axis, order): weights(params.half_widths[axis], params.nodes[axis], params.power, order, params.rule)
         for axis in range(d + 1)
         for order in {column.orders[axis] for group in columns.values() for column in group}
     }
@@ -283,4 +296,4 @@ def _integrate_space(
 def _kernel_integral(params: WeakParams) -> float:
     """Quadrature of the test function over its patch."""
     axes = zip(params.half_widths, params.nodes, strict=True)
-    return prod(float(weights(h, n, params.power, 0).sum()) for h, n in axes)
+    return prod(float(weights(h, n, params.power, 0, params.rule).sum()) for h, n in axes)

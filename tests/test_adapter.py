@@ -14,6 +14,7 @@ from fts.device import device, threads
 from fts.domain import Domain
 from fts.features import spline_basis
 from fts.frozen import FrozenField
+from fts.networks import Encoding, Network
 from fts.params import PAPER, AdapterParams
 
 DOMAIN = Domain((0.0,), (2 * np.pi,), 0.0, 2.0, (True,))
@@ -169,6 +170,27 @@ def test_written_gradient_is_that_of_the_objective(make, positive) -> None:
     got = [part.grad for part in (*network.flat.parts, model.C)]
     for ours, theirs in zip(got, wanted, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-6)
+
+
+def test_units_that_fill_up_a_layer_stay_at_zero() -> None:
+    """Twenty-one units are stored as twenty-four; after training three are still nothing."""
+    field = variants.fit_variant(grid_observations(), "coordinate-raw", small(epochs=60), progress=False)
+    assert field.network.weights[1].shape == (field.made["parameters"]["width"],) * 2
+    rng = torch.Generator().manual_seed(3)
+    network = Network(Encoding(torch.randn(4, 2, generator=rng), 1.0), 21, 2, 1, rng)
+    optimizer = torch.optim.AdamW([network.flat.vector], lr=0.1, weight_decay=0.1)
+    x = torch.randn(50, 8, generator=rng)
+    for _ in range(5):
+        network.flat.vector.grad = network.flat.gradient.zero_()
+        network(x).square().sum().backward()
+        optimizer.step()
+    assert network.size == 8 * 21 + 21 + 21 * 21 + 21 + 21 + 1
+    assert int((network.flat.vector != 0).sum()) == network.size
+    z = x
+    for weight, bias in network.layers[:-1]:
+        z = torch.nn.functional.silu(z @ weight.T + bias)
+    alone = z @ network.layers[-1][0].T + network.layers[-1][1]
+    torch.testing.assert_close(network(x), alone)
 
 
 def test_capped_penalty_keeps_pulling() -> None:

@@ -18,7 +18,7 @@ from fts import weak
 from fts.continuity import entry_bounds, kernel_norm
 from fts.domain import Domain
 from fts.frozen import CallableField, TabulatedField
-from fts.params import PAPER, WeakParams
+from fts.params import PAPER, Rule, WeakParams
 from fts.strong import strong
 from fts.terms import Equation, Library, Term, parse_term
 
@@ -75,10 +75,22 @@ TERMS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("d", "nodes", "tolerance"), [(1, 96, 1e-7), (2, 48, 1e-6), (3, 24, 1e-5)])
-def test_entries_agree_with_an_independent_integrator(d: int, nodes: int, tolerance: float) -> None:
+@pytest.mark.parametrize(
+    ("d", "nodes", "rule", "tolerance"),
+    [
+        (1, 96, "midpoint", 1e-7),
+        (2, 48, "midpoint", 1e-6),
+        (3, 24, "midpoint", 1e-5),
+        (1, 20, "gauss", 1e-10),
+        (2, 20, "gauss", 1e-10),
+        (3, 16, "gauss", 1e-10),
+    ],
+)
+def test_entries_agree_with_an_independent_integrator(
+    d: int, nodes: int, rule: Rule, tolerance: float
+) -> None:
     """Every term, every dimension: weak column = integral of the strong term times psi."""
-    params = WeakParams((0.6,) * d + (0.4,), (1,) * (d + 1), (nodes,) * (d + 1), power=8)
+    params = WeakParams((0.6,) * d + (0.4,), (1,) * (d + 1), (nodes,) * (d + 1), 8, rule)
     library = Library.parse(TERMS[d])
     system = weak.assemble(field_of(FIELDS[d], d), library, params, np.full(d + 1, 0.5))
     for j, term in enumerate(library):
@@ -116,10 +128,21 @@ def test_quadrature_converges_at_the_euler_maclaurin_order(p: int, order: int, e
     exact = (-1) ** order * by_parts * 0.6 ** (1 - order)
 
     def error(n: int) -> float:
-        return abs(weak.weights(0.6, n, p, order) @ np.exp(weak.midpoint_rule(n)) - exact)
+        return abs(weak.weights(0.6, n, p, order) @ np.exp(weak.quadrature(n)[0]) - exact)
 
     coarse, fine = 16, 32
     assert np.log2(error(coarse) / error(fine)) == pytest.approx(expected, abs=0.25)
+
+
+@pytest.mark.parametrize("p", [2, 4, 8])
+def test_gauss_nodes_integrate_polynomials_exactly(p: int) -> None:
+    """n nodes take degree 2 n - 1: the kernel's 2 p and as much of the field as is left."""
+    nodes = p + 3
+    field = Polynomial([0.3, -1.0, 0.5, 2.0, -0.7, 1.1])
+    integral = (field * Polynomial([1, 0, -1]) ** p).integ()
+    exact = 0.6 * (integral(1) - integral(-1))
+    s = weak.quadrature(nodes, "gauss")[0]
+    assert weak.weights(0.6, nodes, p, 0, "gauss") @ field(s) == pytest.approx(exact, rel=1e-13)
 
 
 def test_nodes_refine_every_column_of_a_system() -> None:
@@ -203,14 +226,18 @@ def random_field(rng: np.random.Generator, roughness: float = 3.0) -> CallableFi
 
 
 @settings(max_examples=20, deadline=None)
-@given(st.integers(0, 2**31), st.floats(1e-6, 10.0), st.integers(4, 30))
-def test_discrete_cauchy_schwarz_bounds_hold_entry_by_entry(seed: int, size: float, nodes: int) -> None:
+@given(
+    st.integers(0, 2**31), st.floats(1e-6, 10.0), st.integers(4, 30), st.sampled_from(["midpoint", "gauss"])
+)
+def test_discrete_cauchy_schwarz_bounds_hold_entry_by_entry(
+    seed: int, size: float, nodes: int, rule: Rule
+) -> None:
     """The quadrature-weighted bounds hold for the assembled numbers, however coarse the quadrature."""
     rng = np.random.default_rng(seed)
     u, e = random_field(rng), random_field(rng, 8.0)
     v = CallableField(lambda x, t: u.function(x, t) + size * e.function(x, t), LINE)
     library = Library.parse([*LIBRARY.names, "sin(u)", "D_xx(exp(0.2*u))"])
-    params = WeakParams((0.4, 0.2), (3, 2), (nodes, nodes), power=6)
+    params = WeakParams((0.4, 0.2), (3, 2), (nodes, nodes), 6, rule)
     phase = rng.random(2)
     a, b = (weak.assemble(field, library, params, phase) for field in (u, v))
     bounds = entry_bounds(u, v, library, params, phase)
@@ -229,7 +256,7 @@ def test_exact_cauchy_schwarz_bounds_hold(seed: int) -> None:
     params = WeakParams((0.6, 0.4), (1, 1), (120, 120), power=8)
     phase = np.array([0.5, 0.5])
     a, b = (weak.assemble(field, LIBRARY, params, phase) for field in (u, v))
-    x, t = (c + h * weak.midpoint_rule(400) for c, h in ((1.0, 0.6), (0.5, 0.4)))
+    x, t = (c + h * weak.quadrature(400)[0] for c, h in ((1.0, 0.6), (0.5, 0.4)))
     on_u, on_v = u.on_grid(x, t), v.on_grid(x, t)
     distance = np.sqrt(((on_u - on_v) ** 2).mean() * 4 * 0.6 * 0.4)
     largest = max(np.abs(on_u).max(), np.abs(on_v).max())
@@ -252,12 +279,12 @@ def exact_norm(order_x: int, order_t: int) -> float:
 
 def test_the_bounds_are_tight_enough_to_be_useful() -> None:
     """For the worst perturbation, e proportional to D psi, Cauchy-Schwarz is an equality."""
-    s = weak.midpoint_rule(ONE.nodes[0])
+    s = weak.quadrature(ONE.nodes[0])[0]
     bump = weak.kernel(s, 8, 2)
     x = 1.0 + 0.6 * s
     u = CallableField(lambda x, t: np.sin(x) + 0.0 * t, LINE)
-    psi = weak.kernel(weak.midpoint_rule(ONE.nodes[1]), 8, 0)
-    axes = (x, 0.5 + 0.4 * weak.midpoint_rule(ONE.nodes[1]))
+    psi = weak.kernel(weak.quadrature(ONE.nodes[1])[0], 8, 0)
+    axes = (x, 0.5 + 0.4 * weak.quadrature(ONE.nodes[1])[0])
 
     class Perturbed:
         domain = LINE

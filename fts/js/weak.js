@@ -1,4 +1,4 @@
-// Field -> weak system: the same patches, kernels and midpoint sums as fts/weak.py.
+// Field -> weak system: the same patches, kernels and quadrature as fts/weak.py.
 
 import { softplusInPlace } from "./field.js";
 import { product } from "./matmul.js";
@@ -11,7 +11,7 @@ const BLOCK = 32;
 export function assemble(field, library, weak, phase) {
   checkGeometry(field, library, weak);
   const centers = patchCenters(field, weak, phase);
-  const axes = centers.map((axis, a) => midpoints(axis, weak.half_widths[a], weak.nodes[a]));
+  const axes = centers.map((axis, a) => axisNodes(axis, weak.half_widths[a], weak.quadrature[a][0]));
   const groups = plan(library, field.dimension);
   const reduced = contractTime(field, axes, groups, weak);
   const m = weak.patches.reduce((a, b) => a * b, 1), J = library.length;
@@ -45,11 +45,9 @@ export function patchCenters(field, weak, phase) {
   });
 }
 
-function midpoints(centers, h, nodes) {
-  const points = new Float64Array(centers.length * nodes);
-  centers.forEach((center, i) => {
-    for (let k = 0; k < nodes; k++) points[i * nodes + k] = center + h * ((2 * k + 1) / nodes - 1);
-  });
+function axisNodes(centers, h, nodes) {
+  const points = new Float64Array(centers.length * nodes.length);
+  centers.forEach((center, i) => nodes.forEach((s, k) => (points[i * nodes.length + k] = center + h * s)));
   return points;
 }
 
@@ -70,8 +68,10 @@ function fallingFactorial(p, k) {
   return value;
 }
 
-function weights(h, nodes, p, order) {
-  return Float64Array.from({ length: nodes }, (_, k) => kernel((2 * k + 1) / nodes - 1, p, order) * (2 / nodes) * h ** (1 - order));
+/** Weights of a derivative of the test function along axis a. */
+function weights(weak, a, order) {
+  const [nodes, plain] = weak.quadrature[a], h = weak.half_widths[a];
+  return Float64Array.from(nodes, (s, k) => kernel(s, weak.power, order) * plain[k] * h ** (1 - order));
 }
 
 /** Columns by q, so that each q(u) is evaluated once; place -1 is b = -<u, d_t psi>. */
@@ -93,7 +93,7 @@ function contractTime(field, axes, groups, weak) {
   const { F, G } = field.halves(axes);
   const columns = field.space.columns, T = axes.at(-1).length, n = F.length / columns;
   const nodes = weak.nodes.at(-1), patches = weak.patches.at(-1);
-  const kernels = [0, 1].map((order) => weights(weak.half_widths.at(-1), nodes, weak.power, order));
+  const kernels = [0, 1].map((order) => weights(weak, weak.nodes.length - 1, order));
   const targets = new Map();
   for (const group of groups) {
     if (!group.q) continue;
@@ -139,7 +139,7 @@ function contractSpace(values, orders, weak) {
   let current = values, inner = weak.patches[d];
   for (let a = d - 1; a >= 0; a--) {
     const nodes = weak.nodes[a], patches = weak.patches[a];
-    const w = weights(weak.half_widths[a], nodes, weak.power, orders[a]);
+    const w = weights(weak, a, orders[a]);
     const outer = current.length / (nodes * patches * inner);
     const next = new Float64Array(outer * patches * inner);
     for (let o = 0; o < outer * patches; o++) {
@@ -155,7 +155,6 @@ function contractSpace(values, orders, weak) {
 }
 
 function constantColumn(group, orders, weak, m) {
-  const total = orders.reduce(
-    (product, order, a) => product * weights(weak.half_widths[a], weak.nodes[a], weak.power, order).reduce((s, w) => s + w, 0), group.value);
+  const total = orders.reduce((product, order, a) => product * weights(weak, a, order).reduce((s, w) => s + w, 0), group.value);
   return new Float64Array(m).fill(total);
 }
