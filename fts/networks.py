@@ -62,7 +62,7 @@ class Encoding:
         return out
 
 
-# A layer of 75 units costs a third more than one of 80, which fills the processor's vectors.
+# Products with 75 columns take longer than with 80, which fill the processor's vectors.
 _LANES = 8
 
 
@@ -78,10 +78,9 @@ class Network:
     ) -> None:
         sizes = [encoding.outputs, *[width] * depth, outputs]
         filled = [encoding.outputs, *[-(-width // _LANES) * _LANES] * depth, outputs]
+        shapes = [shape for n_in, n_out in pairwise(filled) for shape in ((n_out, n_in), (n_out,))]
         self.encoding = encoding
-        self.flat = Flat(
-            [shape for pair in pairwise(filled) for shape in _shapes(*pair)], encoding.rows.device
-        )
+        self.flat = Flat(shapes, encoding.rows.device)
         self.weights, self.biases = self.flat.parts[0::2], self.flat.parts[1::2]
         with torch.no_grad():
             self.layers = [
@@ -107,10 +106,6 @@ class Network:
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             z = silu(linear(z, weight, bias))
         return linear(z, self.weights[-1], self.biases[-1])
-
-
-def _shapes(n_in: int, n_out: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    return (n_out, n_in), (n_out,)
 
 
 def gaussian_rows(rows: int, dimension: int, generator: torch.Generator, device: torch.device) -> Tensor:
