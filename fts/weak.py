@@ -116,8 +116,10 @@ def quadrature(
     """Nodes and weights on [-1, 1]; the midpoint rule takes `nodes` equal cells."""
     if rule == "gauss":
         s, w = np.polynomial.legendre.leggauss(nodes)
-    else:
+    elif rule == "midpoint":
         s, w = (2 * np.arange(nodes) + 1) / nodes - 1, np.full(nodes, 2.0 / nodes)
+    else:
+        raise ValueError(f"unknown quadrature rule {rule!r}: choose 'midpoint' or 'gauss'")
     s.setflags(write=False)  # every caller gets these two arrays
     w.setflags(write=False)
     return s, w

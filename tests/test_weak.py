@@ -1,5 +1,6 @@
 """Weak systems: integration by parts against an independent integrator, convergence, exact solutions."""
 
+import inspect
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
@@ -143,6 +144,11 @@ def test_gauss_nodes_integrate_polynomials_exactly(p: int) -> None:
     exact = 0.6 * (integral(1) - integral(-1))
     s = weak.quadrature(nodes, "gauss")[0]
     assert weak.weights(0.6, nodes, p, 0, "gauss") @ field(s) == pytest.approx(exact, rel=1e-13)
+
+
+def test_an_unknown_rule_is_refused() -> None:
+    with pytest.raises(ValueError, match="unknown quadrature rule 'simpson': choose 'midpoint'"):
+        inspect.unwrap(weak.quadrature)(8, "simpson")  # past the type checker of the tests
 
 
 def test_nodes_refine_every_column_of_a_system() -> None:
