@@ -328,6 +328,18 @@ def test_variants_train_freeze_and_load(variant, tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.on_grid(*axes), field.on_grid(*axes))
 
 
+def test_slow_features_differ_in_time_alone() -> None:
+    params = small(epochs=1, background_epochs=0, fourier_rows=8)
+    even, slow = (
+        variants.fit_variant(grid_observations(), variant, params, progress=False).network.frequencies
+        for variant in ("coordinate-fourier", "coordinate-slow")
+    )
+    np.testing.assert_array_equal(slow[:, 0], even[:, 0])
+    ratio = slow[:, 1] / even[:, 1]
+    np.testing.assert_allclose(ratio, ratio[0], rtol=1e-6)
+    assert ratio[0] < 0.5
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("problem", ["kdv", "ks", "ad"])
 @pytest.mark.parametrize("variant", variants.VARIANTS)
