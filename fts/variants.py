@@ -1,7 +1,8 @@
 """Observations -> frozen field by the variants of the adapter that the ablations compare (D.1, D.3).
 
 The representation ablation takes away the Fourier encoding, the factorization, or both, at matched parameter
-counts; the objective ablation takes away the penalties. Budget, optimizer and observations stay the same.
+counts; the objective ablation takes away the penalties. Two controls of the coordinate network have more
+parameters or slower time. Budget, optimizer and observations stay the same.
 """
 
 import time
@@ -35,8 +36,8 @@ Variant = Literal[
 VARIANTS: tuple[Variant, ...] = get_args(Variant)
 
 _WIDE = 128
-# Frequencies in time, of those in space. The paper's encoding of (x, t) leaves the units of time open, and
-# with equal units the frames of T20 are farther apart than the features' waves.
+# Time is slowed by this before it is encoded. The paper leaves its unit open; in that of space the features
+# turn through whole periods in the widest gaps between the frames of T20.
 _SLOW = 0.3
 # Points per pass: large products run at speed, and the activations stay in a core's share of the cache.
 _CHUNK = 2048
