@@ -4,7 +4,6 @@ import importlib.util
 import multiprocessing
 import os
 import time
-from dataclasses import replace
 from itertools import pairwise
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -14,8 +13,8 @@ import torch  # noqa: E402
 from _timing import cpu, line  # noqa: E402
 
 import fts  # noqa: E402
-from fts import adapter, projected, samples, structured  # noqa: E402
-from fts.params import PAPER, AdapterParams  # noqa: E402
+from fts.adapter import batches, paper, projected, structured  # noqa: E402
+from fts.params import PAPER, AdapterParams, changed  # noqa: E402
 
 # A development seed; an update with full penalties, as most updates are.
 SEED, EARLY, UPDATE = 42, 500, 3000
@@ -26,7 +25,7 @@ def main() -> None:
     torch.set_num_threads(1)
     params = PAPER["ks"].adapter
     observations = fts.observe(fts.simulate("ks"), "S20", seed=SEED)
-    prepared = samples.prepare(observations, torch.device("cpu"))
+    prepared = batches.prepare(observations, torch.device("cpu"))
     model = structured.Structured(prepared, observations.domain, params, torch.Generator().manual_seed(SEED))
     objective = structured.Reconstruction(model, prepared, params)
     with torch.no_grad():
@@ -51,28 +50,29 @@ def main() -> None:
 
 
 def _pointwise_loss(
-    model: structured.Structured, prepared: samples.Samples, params: AdapterParams
+    model: structured.Structured, prepared: batches.Samples, params: AdapterParams
 ) -> torch.Tensor:
     """The observation loss with the network called at every sample of the 32 frames."""
-    frames = torch.randperm(len(prepared.frames))[: params.frames_per_update]
-    y, row, place = prepared.of_frames(frames)
-    outputs = model.network(model.network.encoding(prepared.positions[row]))
-    time_part = (model.C @ model.basis[:, frames]).T[place]
-    return (outputs[:, 0] + (outputs[:, 1:] * time_part).sum(1) - y).square().mean()
+    frames = prepared.draw_frames(params.training.frames_per_update, model.rng)
+    chosen = prepared.of_frames(frames)
+    outputs = model.network(model.network.encoding(prepared.positions[prepared.row[chosen]]))
+    time_part = (model.C @ model.basis).T[prepared.column[chosen]]
+    return (outputs[:, 0] + (outputs[:, 1:] * time_part).sum(1) - prepared.y[chosen]).square().mean()
 
 
 def _pointwise(
-    model: structured.Structured, prepared: samples.Samples, params: AdapterParams
+    model: structured.Structured, prepared: batches.Samples, params: AdapterParams
 ) -> torch.Tensor:
     """The same with both penalties."""
     gram = model.network(model.network.encoding(model.gram_points()))[:, 1:]
-    deviation = gram.T @ gram / len(gram) - torch.eye(params.rank)
+    deviation = gram.T @ gram / len(gram) - torch.eye(params.model.rank)
     curvature = torch.sum((model.C @ model.curvature) * model.C)
-    penalties = params.lam_phi * deviation.square().sum() + params.lam_t * curvature
+    weights = params.penalties
+    penalties = weights.lam_phi * deviation.square().sum() + weights.lam_t * curvature
     return _pointwise_loss(model, prepared, params) + penalties
 
 
-def _pointwise_error(model: structured.Structured, prepared: samples.Samples) -> torch.Tensor:
+def _pointwise_error(model: structured.Structured, prepared: batches.Samples) -> torch.Tensor:
     """The error over all observations that every factorized update gives away, at every sample."""
     total = torch.zeros(())
     with torch.no_grad():
@@ -88,10 +88,11 @@ def _pointwise_error(model: structured.Structured, prepared: samples.Samples) ->
 def _network_rate(
     model: structured.Structured, objective: structured.Reconstruction, params: AdapterParams
 ) -> None:
-    network, inputs = model.network, objective.inputs
-    upstream = torch.ones(len(inputs), params.rank + 1)
+    network, shape = model.network, params.model
+    inputs = torch.cat([objective.encoded, network.encoding(model.gram_points())])
+    upstream = torch.ones(len(inputs), shape.rank + 1)
     seconds = cpu(lambda: network(inputs).backward(upstream), times=200)
-    sizes = [network.encoding.outputs, *[params.width] * params.depth, params.rank + 1]
+    sizes = [network.encoding.outputs, *[shape.width] * shape.depth, shape.rank + 1]
     layers = [a * b for a, b in pairwise(sizes)]
     # Forward, weight gradients, and the gradients passed down, which the first layer need not form.
     operations = 2 * len(inputs) * (3 * sum(layers) - layers[0])
@@ -106,16 +107,16 @@ def _network_rate(
 
 def _full_budget(observations: fts.Observations, params: AdapterParams) -> None:
     # CPU seconds of the budget, from a tenth of it with the same share of every phase.
-    tenth = replace(
+    tenth = changed(
         params,
-        epochs=params.epochs // 10,
-        background_epochs=params.background_epochs // 10,
-        ramp_start=params.ramp_start // 10,
-        ramp_length=params.ramp_length // 10,
+        epochs=params.training.epochs // 10,
+        background_epochs=params.training.background_epochs // 10,
+        ramp_start=params.penalties.ramp_start // 10,
+        ramp_length=params.penalties.ramp_length // 10,
     )
-    paper = 10 * cpu(lambda: adapter.fit(observations, tenth, progress=False), times=1)
+    theirs = 10 * cpu(lambda: paper.fit(observations, tenth, progress=False), times=1)
     ours = cpu(lambda: projected.fit(observations, progress=False), times=1)
-    line("KS-S20 field, projected", ours, paper, "paper's recipe")
+    line("KS-S20 field, projected", ours, theirs, "paper's recipe")
 
 
 def _two_at_once(observations: fts.Observations, params: AdapterParams) -> None:
@@ -132,7 +133,7 @@ def _two_at_once(observations: fts.Observations, params: AdapterParams) -> None:
 
 def _short_fit(job: tuple[fts.Observations, AdapterParams, int]) -> None:
     observations, params, epochs = job
-    adapter.fit(observations, replace(params, epochs=epochs, patience=0), progress=False)
+    paper.fit(observations, changed(params, epochs=epochs, patience=0), progress=False)
 
 
 def _deepymod(update: float) -> None:

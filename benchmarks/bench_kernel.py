@@ -8,8 +8,8 @@ import numpy as np
 from _timing import cpu, line
 from scipy.linalg import cho_factor, cho_solve
 
-from fts import kernel, kronecker
-from fts.data import observe, simulate
+from fts.data.trajectories import observe, simulate
+from fts.kernel import closed_form, covariance, left_out, search
 from fts.params import DEVELOPMENT_SEEDS
 
 # Dense algebra costs the cube of the number of samples: a part of KdV-S20 is what it can do in seconds.
@@ -21,38 +21,40 @@ SEED = DEVELOPMENT_SEEDS[0]
 def main() -> None:
     """All figures."""
     parts, values = _small()
-    kernels = (kronecker.Kernel("gaussian", (2.0,)), kronecker.Kernel("gaussian", (1.0,)))
+    kernels = (covariance.Kernel("gaussian", (2.0,)), covariance.Kernel("gaussian", (1.0,)))
     ours = cpu(lambda: _solve(parts, values, kernels))
     name = f"{SENSORS} x {FRAMES} samples"
     line(f"kernel: one solve, {name}", ours, cpu(lambda: _dense(parts, values, kernels)), "dense Cholesky")
     ours = cpu(lambda: _left_out(parts, values, kernels))
     refits = cpu(lambda: _refits(parts, values, kernels), times=1)
     line(f"kernel: every sensor left out, {name}", ours, refits, "refits")
-    ours = cpu(lambda: kronecker.search(parts, values, lambda: None))
+    ours = cpu(lambda: search.search(parts, values, lambda: None))
     line(f"kernel: kernels and nugget chosen, {name}", ours, _scikit(parts, values), "scikit-learn")
     for problem in ("kdv", "ks", "ad"):
         trajectory = simulate(problem)
         for protocol in ("S20", "T20"):
             observations = observe(trajectory, protocol, seed=SEED)
-            seconds = cpu(lambda observations=observations: kernel.fit(observations, progress=False), times=2)
+            seconds = cpu(
+                lambda observations=observations: closed_form.fit(observations, progress=False), times=2
+            )
             line(f"kernel: fit {problem}-{protocol}", seconds, PROMISED_SECONDS, "promised")
 
 
-def _small() -> tuple[tuple[kronecker.Factor, ...], np.ndarray]:
+def _small() -> tuple[tuple[covariance.SampleAxis, ...], np.ndarray]:
     grid = observe(simulate("kdv"), "S20", seed=SEED).grid
     assert grid is not None
     rows, columns = slice(0, 3 * SENSORS, 3), slice(0, 4 * FRAMES, 4)
     domain = simulate("kdv").domain
-    parts = kronecker.factors(grid.sensors[rows], (grid.sensors[rows, 0],), grid.frames[columns], domain)
+    parts = covariance.factors(grid.sensors[rows], (grid.sensors[rows, 0],), grid.frames[columns], domain)
     values = grid.values[rows, columns]
     return parts, (values - values.mean()) / values.std()
 
 
 def _solve(parts, values, kernels) -> np.ndarray:
-    spectra = [kronecker.decompose(part, chosen) for part, chosen in zip(parts, kernels, strict=True)]
-    weights = kronecker.rotate(values, spectra) * kronecker.precision(spectra, NUGGET)
+    spectra = [covariance.decompose(part, chosen) for part, chosen in zip(parts, kernels, strict=True)]
+    weights = covariance.rotate(values, spectra) * covariance.precision(spectra, NUGGET)
     for axis, spectrum in enumerate(spectra):
-        weights = kronecker.multiply(weights, spectrum.vectors, axis)
+        weights = covariance.multiply(weights, spectrum.vectors, axis)
     return weights
 
 
@@ -66,8 +68,8 @@ def _dense(parts, values, kernels) -> np.ndarray:
 
 
 def _left_out(parts, values, kernels) -> float:
-    spectra = [kronecker.decompose(part, chosen) for part, chosen in zip(parts, kernels, strict=True)]
-    return kronecker.left_out(spectra, kronecker.rotate(values, spectra), NUGGET, 0, parts[0])[0]
+    spectra = [covariance.decompose(part, chosen) for part, chosen in zip(parts, kernels, strict=True)]
+    return left_out.left_out(spectra, covariance.rotate(values, spectra), NUGGET, 0, parts[0])[0]
 
 
 def _refits(parts, values, kernels) -> float:

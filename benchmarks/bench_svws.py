@@ -7,9 +7,11 @@ Prints one line per figure: name, ours, peer, ratio. CPU seconds, the least of s
 import numpy as np
 from _timing import cpu, line
 
-from fts import sparse, svws
+from fts.fields.shipped import load_field
 from fts.params import PAPER
-from fts.shipped import load_field
+from fts.svws import rule, sparse
+from fts.svws.select import select
+from fts.svws.settings import resolve_library
 
 # What the book promises for 20 systems and the selection on a KS field.
 PROMISED_SECONDS = 0.5
@@ -19,12 +21,12 @@ TERMS, ROWS = 100, 100_000
 def main() -> None:
     """All figures."""
     field, used = load_field("ks", "S20", seed=1301), PAPER["ks"]
-    whole = cpu(lambda: svws.select(field, "ks"))
+    whole = cpu(lambda: select(field, "ks"))
     line("svws: KS field to equation, 20 systems", whole, PROMISED_SECONDS, "promised")
 
-    systems = svws.build(field, svws.resolve_library("ks"), used.weak, used.svws)
+    systems = rule.build(field, resolve_library("ks"), used.weak, used.svws)
     generation = systems[: used.svws.generation]
-    ours = cpu(lambda: svws.generate(generation, used.svws))
+    ours = cpu(lambda: rule.generate(generation, used.svws))
     line(
         "svws: 84 sparse solves, 300 rows x 8 terms",
         ours,

@@ -9,14 +9,15 @@ from dataclasses import replace
 import numpy as np
 from _timing import copy_bandwidth, cpu, growth_line, line
 
-from fts import weak
-from fts.data import simulate
+from fts.data.problems import problem
+from fts.data.trajectories import simulate
 from fts.domain import Domain
-from fts.frozen import CallableField, Field
+from fts.equations.terms import Library
+from fts.fields.frozen import Field
+from fts.fields.given import CallableField
+from fts.fields.shipped import load_field
 from fts.params import PAPER, WeakParams
-from fts.problems import problem
-from fts.shipped import load_field
-from fts.terms import Library
+from fts.weak import assembly, patches
 
 # What the book promises for the memory of one system.
 PROMISED_BYTES = 200e6
@@ -41,12 +42,12 @@ def main() -> None:
     """All figures."""
     field, params, library = load_field("ks", "S20", seed=1301), PAPER["ks"].weak, problem("ks").library
     phase = np.array([0.3, 0.7])
-    one = cpu(lambda: weak.assemble(field, library, params, phase), times=20)
+    one = cpu(lambda: assembly.assemble(field, library, params, phase), times=20)
     line(
         "weak: KS system, 300 patches x 3,100 nodes, 8 terms", one, _pysindy(params), "PySINDy WeakPDELibrary"
     )
-    rows = weak.phases(np.random.default_rng(0), SYSTEMS, 1)
-    many = cpu(lambda: [weak.assemble(field, library, params, row) for row in rows], times=3)
+    rows = patches.phases(np.random.default_rng(0), SYSTEMS, 1)
+    many = cpu(lambda: [assembly.assemble(field, library, params, row) for row in rows], times=3)
     line(f"weak: {SYSTEMS} KS systems", many, SYSTEMS * one, f"{SYSTEMS} x one")
     _bus(params, library, phase)
     _memory(field, library, params, phase)
@@ -56,7 +57,7 @@ def main() -> None:
 def _bus(params: WeakParams, library: Library, phase: np.ndarray) -> None:
     """Assembly from values at hand beside the time the bus needs to read them once per distinct q."""
     field = Held(problem("ks").domain)
-    ours = cpu(lambda: weak.assemble(field, library, params, phase), times=20)
+    ours = cpu(lambda: assembly.assemble(field, library, params, phase), times=20)
     readings = len({term.q for term in library if term.q.constant is None})
     limit = readings * field.values.nbytes / copy_bandwidth()
     line(f"weak: assembly alone, {readings} functions q(u)", ours, limit, "memory bus")
@@ -78,7 +79,7 @@ def _memory(field: Field, library: Library, params: WeakParams, phase: np.ndarra
     }
     for name, case in cases.items():
         tracemalloc.start()
-        weak.assemble(*case)
+        assembly.assemble(*case)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         ratio = PROMISED_BYTES / peak
@@ -95,7 +96,7 @@ def _growth() -> None:
     library = Library.parse(["u", "u*u_x", "u_xx", "u_xxxx"])
 
     def seconds(field: Field, params: WeakParams, terms: Library) -> float:
-        return cpu(lambda: weak.assemble(field, terms, params, np.full(len(params.nodes), 0.5)), times=7)
+        return cpu(lambda: assembly.assemble(field, terms, params, np.full(len(params.nodes), 0.5)), times=7)
 
     counts = (10, 20, 40, 80)
     growth_line(
@@ -129,11 +130,11 @@ def _growth() -> None:
 def _growth_with_dimension(seconds) -> None:
     """Nanoseconds per node in 1D, 2D and 3D; the peer is 1D, the straight line in the number of nodes."""
     per_node = {}
-    for d, (patches, nodes) in {1: (16, 50), 2: (6, 16), 3: (4, 8)}.items():
+    for d, (per_axis, nodes) in {1: (16, 50), 2: (6, 16), 3: (4, 8)}.items():
         domain = Domain((0.0,) * d, (10.0,) * d, 0.0, 10.0, (False,) * d)
-        params = WeakParams((1.0,) * (d + 1), (patches,) * (d + 1), (nodes,) * (d + 1), power=6)
+        params = WeakParams((1.0,) * (d + 1), (per_axis,) * (d + 1), (nodes,) * (d + 1), power=6)
         library = Library.parse(["u", "u^2", "u*u_x", "u_xx"])
-        total = (patches * nodes) ** (d + 1)
+        total = (per_axis * nodes) ** (d + 1)
         per_node[d] = seconds(Held(domain), params, library) / total
         ratio = per_node[1] / per_node[d]
         name = f"weak: one node of {total / 1e6:.1f} million in {d}D"

@@ -1,6 +1,31 @@
 """Freeze, then select: the equation behind sparse measurements.
 
-Trajectory -> Observations -> FrozenField -> WeakSystem -> Selection -> Equation, one module each.
+The package reads from top to bottom; whatever stands in a line imports only lines above it.
+
+    files          bytes on disk, whole and verified or refused
+    params/        what a number means, and what the paper used
+    domain         the space-time box a field lives on
+    observations   sparse samples (x, t, y)
+    readers        a user's file -> observations
+    equations/     words of a PDE: text -> terms, libraries, equations
+    fields/        what a frozen field is, evaluates and saves
+    kernel/        observations -> frozen field in closed form
+    adapter/       observations -> frozen field by training (torch)
+    recipes        the one door to both
+    weak/          frozen field -> weak systems
+    svws/          weak systems -> selection -> equation
+    baselines/     other methods: the same observations -> the same selection
+    methods        every method by its name, behind one signature
+    discovery      samples -> an equation to trust, or an honest "not identifiable"
+    ----------------------------------------------------- here begins the truth
+    data/          problems, solvers, reference trajectories and how they are observed
+    metrics        selection and field against the truth
+    studies/       runs, records, the paper's values, verification
+    layout         the package's own import graph
+    plots/         figures and tables, one file per chapter
+    explorers/     widgets that compute in the page
+    cli            the command `fts`
+
 A public name is imported when it is first used, so `import fts` loads neither torch nor the rest of SciPy.
 """
 
@@ -8,43 +33,47 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fts.data import Observations as Observations
-    from fts.data import Trajectory as Trajectory
-    from fts.data import observe as observe
-    from fts.data import simulate as simulate
+    from fts.data.problems import Problem as Problem
+    from fts.data.problems import problem as problem
+    from fts.data.released import read_trajectory as read_trajectory
+    from fts.data.trajectories import Trajectory as Trajectory
+    from fts.data.trajectories import observe as observe
+    from fts.data.trajectories import simulate as simulate
     from fts.discovery import Discovery as Discovery
     from fts.discovery import discover as discover
     from fts.domain import Domain as Domain
-    from fts.explorers import explore as explore
-    from fts.frozen import CallableField as CallableField
-    from fts.frozen import FrozenField as FrozenField
-    from fts.frozen import TabulatedField as TabulatedField
-    from fts.problems import Problem as Problem
-    from fts.problems import problem as problem
+    from fts.equations.equation import Equation as Equation
+    from fts.equations.terms import Library as Library
+    from fts.equations.terms import Term as Term
+    from fts.explorers.explore import explore as explore
+    from fts.fields.frozen import FrozenField as FrozenField
+    from fts.fields.given import CallableField as CallableField
+    from fts.fields.given import TabulatedField as TabulatedField
+    from fts.fields.shipped import load_field as load_field
+    from fts.observations import Observations as Observations
     from fts.readers import read_samples as read_samples
-    from fts.readers import read_trajectory as read_trajectory
     from fts.recipes import fit as fit
     from fts.recipes import fit_with_variance as fit_with_variance
-    from fts.selection import Selection as Selection
-    from fts.shipped import load_field as load_field
-    from fts.svws import select as select
-    from fts.terms import Equation as Equation
-    from fts.terms import Library as Library
-    from fts.terms import Term as Term
+    from fts.svws.select import select as select
+    from fts.svws.selection import Selection as Selection
 
 _HOME = {
-    "data": ("Observations", "Trajectory", "observe", "simulate"),
-    "discovery": ("Discovery", "discover"),
+    "observations": ("Observations",),
+    "readers": ("read_samples",),
     "domain": ("Domain",),
-    "explorers": ("explore",),
-    "frozen": ("CallableField", "FrozenField", "TabulatedField"),
-    "problems": ("Problem", "problem"),
-    "readers": ("read_samples", "read_trajectory"),
+    "equations.terms": ("Library", "Term"),
+    "equations.equation": ("Equation",),
+    "fields.frozen": ("FrozenField",),
+    "fields.given": ("CallableField", "TabulatedField"),
+    "fields.shipped": ("load_field",),
     "recipes": ("fit", "fit_with_variance"),
-    "selection": ("Selection",),
-    "shipped": ("load_field",),
-    "svws": ("select",),
-    "terms": ("Equation", "Library", "Term"),
+    "svws.selection": ("Selection",),
+    "svws.select": ("select",),
+    "discovery": ("Discovery", "discover"),
+    "data.problems": ("Problem", "problem"),
+    "data.trajectories": ("Trajectory", "observe", "simulate"),
+    "data.released": ("read_trajectory",),
+    "explorers.explore": ("explore",),
 }
 
 __all__ = sorted(name for names in _HOME.values() for name in names)

@@ -5,8 +5,8 @@ import re
 import sys
 from dataclasses import replace
 
+from fts.data.problems import names, problem
 from fts.domain import Domain
-from fts.problems import names, problem
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import numpy as np
 
-from fts.data import Observations
 from fts.domain import Domain
-from fts.frozen import FrozenField
+from fts.equations.equation import Equation
+from fts.fields.frozen import FrozenField
+from fts.observations import Observations
 from fts.params import DOUBT, LIBRARIES, DoubtParams
 from fts.readers import read_samples
 from fts.recipes import Recipe, fit_with_variance
-from fts.selection import Selection
-from fts.svws import select
-from fts.terms import Equation
+from fts.svws.select import select
+from fts.svws.selection import Selection
 
 # What is tried when a user names no library: the paper's, by the number of spatial axes.
 _DEFAULT_LIBRARY = {

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from fts.data import Trajectory
-from fts.frozen import Field
-from fts.selection import Selection
-from fts.terms import Equation, Term
+from fts.data.trajectories import Trajectory
+from fts.equations.equation import Equation
+from fts.equations.terms import Term
+from fts.fields.frozen import Field
+from fts.svws.selection import Selection
 
 # The paper's guard against a zero denominator.
 _EPSILON = 1e-12

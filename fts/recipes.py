@@ -1,14 +1,27 @@
-"""Observations -> FrozenField by one of three recipes; the one door to everything that trains."""
+"""Observations -> FrozenField by a recipe; the one door to everything that fits.
 
+A field that was made before is taken again: from those that ship with the book, or from the user's cache.
+"""
+
+import hashlib
 import sys
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal, cast
 
+import numpy as np
+import platformdirs
 from tqdm.auto import tqdm
 
-from fts.data import Observations
-from fts.frozen import Field, FrozenField
+from fts import files
+from fts.fields.coordinate import CoordinateField
+from fts.fields.frozen import Field, FrozenField, load
+from fts.fields.provenance import recipe_version
+from fts.fields.shipped import field_path
+from fts.observations import Observations
+from fts.params import FieldParams, ProjectedParams, named
 
 Recipe = Literal["auto", "paper", "projected", "kernel"]
+_RECIPES = ("auto", "kernel", "projected", "paper")
 
 
 def fit(observations: Observations, recipe: Recipe = "auto", *, progress: bool = True) -> FrozenField:
@@ -25,22 +38,97 @@ def fit_with_variance(
     observations: Observations, recipe: Recipe = "auto", *, progress: bool = True
 ) -> tuple[FrozenField, Field | None]:
     """The same field, and its posterior variance where the recipe has one; `select` takes both."""
+    if recipe not in _RECIPES:
+        raise ValueError(f"unknown recipe {recipe!r}: choose {', '.join(map(repr, _RECIPES))}")
     if recipe == "auto":
         recipe = "projected" if observations.grid is None else "kernel"
         if progress:
             reason = "scattered samples" if recipe == "projected" else "a sensor x frame grid"
             tqdm.write(f"fts.fit: recipe={recipe!r} ({reason})", file=sys.stderr)
-    # Each recipe is imported when it is asked for: torch takes seconds, and the kernel needs none of it.
     if recipe == "kernel":
-        from fts import kernel
+        from fts.kernel import closed_form
 
-        return kernel.fit_with_variance(observations, progress=progress)
+        return closed_form.fit_with_variance(observations, progress=progress)
+    field = make(observations, FieldParams(recipe), progress=progress)
+    assert isinstance(field, FrozenField)  # only variants of the adapter are not
+    return field, None
+
+
+def make(
+    observations: Observations, params: FieldParams, *, progress: bool = False
+) -> FrozenField | CoordinateField:
+    """The field that a recipe, or a variant of the adapter, makes of the observations."""
+    # Each recipe is imported when it is asked for: torch takes seconds, and the kernel needs none of it.
+    recipe, settings = params.recipe, params.settings
+    if recipe == "kernel":
+        from fts.kernel import closed_form
+
+        return closed_form.fit(observations, progress=progress)
     if recipe == "projected":
-        from fts import projected
+        from fts.adapter import projected
 
-        return projected.fit(observations, progress=progress), None
+        assert settings is None or isinstance(settings, ProjectedParams)
+        return projected.fit(observations, settings, progress=progress)
+    assert not isinstance(settings, ProjectedParams)
     if recipe == "paper":
-        from fts import adapter
+        from fts.adapter import paper
 
-        return adapter.fit(observations, progress=progress), None
-    raise ValueError(f"unknown recipe {recipe!r}: choose 'auto', 'kernel', 'projected' or 'paper'")
+        return paper.fit(observations, settings, progress=progress)
+    from fts.adapter import variants
+
+    # An unknown name is refused there, with those that are known.
+    return variants.fit_variant(observations, cast(Any, recipe), settings, progress=progress)
+
+
+def obtain(observations: Observations, params: FieldParams) -> FrozenField | CoordinateField:
+    """The same field as `make` gives: shipped, cached, or made now and cached."""
+    shipped = shipped_field(observations, params)
+    if shipped is not None:
+        return shipped
+    cached = Path(platformdirs.user_cache_dir("fts")) / "fields" / f"{field_key(observations, params)}.fts"
+    if cached.is_file():
+        try:
+            return load(cached)
+        except files.FileError:
+            cached.unlink(missing_ok=True)
+    field = make(observations, params)
+    # Reading a kernel field back is hardly faster than computing it.
+    if params.recipe != "kernel":
+        field.save(cached)
+    return field
+
+
+def shipped_field(observations: Observations, params: FieldParams) -> FrozenField | CoordinateField | None:
+    """The shipped field of these observations, if one was made with these settings by the present recipe."""
+    if observations.problem is None or observations.protocol is None or observations.seed is None:
+        return None
+    path = field_path(
+        observations.problem, observations.protocol, observations.seed, observations.noise, params.recipe
+    )
+    if not path.is_file():
+        return None
+    field = load(path)
+    asked = (observations.problem, observations.protocol, observations.seed, observations.noise)
+    made = field.made
+    same = (made.problem, made.protocol, made.seed, made.noise) == asked
+    current = made.recipe == params.recipe and made.version == recipe_version(params.recipe)
+    # What the kernel's search chose follows from the samples; a network's settings must be those asked for.
+    fitting = params.settings is None or made.parameters == named(params.settings)
+    return field if same and current and fitting else None
+
+
+def field_key(observations: Observations, params: FieldParams) -> str:
+    """Names a field by the samples, the recipe with its version and settings, and its training's seed."""
+    digest = hashlib.sha256()
+    for array in (observations.x, observations.t, observations.y):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    settings = None if params.settings is None else named(params.settings)
+    version = recipe_version(params.recipe)
+    return files.content_key([digest.hexdigest(), params.recipe, version, settings, observations.seed])
+
+
+def posterior_variance(observations: Observations) -> Field:
+    """The variance of the kernel field of these observations."""
+    from fts.kernel.posterior import PosteriorVariance, condition
+
+    return PosteriorVariance(condition(observations, progress=False))

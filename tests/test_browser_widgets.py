@@ -7,9 +7,10 @@ import pytest
 # The server, the browser and the page that remembers its errors; pytest finds fixtures by name in here.
 from test_browser import HTML, SHOTS, _Watched, browser, pytestmark, site, sync_api  # noqa: F401
 
-from fts.explorers import explore
-from fts.shipped import load_field
-from fts.widgets import Explorer, PathExplorer, SelectionExplorer
+from fts.explorers.explore import explore
+from fts.explorers.explorer import Explorer
+from fts.explorers.widgets import PathExplorer, SelectionExplorer
+from fts.fields.shipped import load_field
 
 CHAPTER = "book/explore.html"
 STEP = 0.1  # seconds for a slider step that needs one weak system

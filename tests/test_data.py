@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import fts
-from fts import data, files, problems, readers
+from fts import files, readers
+from fts.data import problems, trajectories
 from fts.params import TEST_SEEDS
 
 RELEASED = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -156,7 +157,7 @@ def test_observations_round_trip(tmp_path):
 
 def test_a_damaged_cache_is_regenerated():
     clean = fts.simulate("diffusion")
-    path = data._cache_path(fts.problem("diffusion"))
+    path = trajectories._cache_path(fts.problem("diffusion"))
     path.write_bytes(path.read_bytes()[:-7])
     np.testing.assert_array_equal(fts.simulate("diffusion").u, clean.u)
     files.load_arrays(path, "trajectory", "remedy")

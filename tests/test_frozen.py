@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from fts import files, frozen
+from fts import files
 from fts.domain import Domain
-from fts.features import NetworkFeatures, SplineCoefficients, spline_basis
-from fts.frozen import CallableField, FrozenField, TabulatedField
-from fts.radial import as_series
+from fts.fields import frozen
+from fts.fields.frozen import FrozenField
+from fts.fields.given import CallableField, TabulatedField
+from fts.fields.network import NetworkFeatures, SplineCoefficients, spline_basis
+from fts.fields.provenance import Provenance
+from fts.fields.series import as_series
 
 INTERVAL = (0.0, 3.0)
 ALPHAS_1D = [(0,), (1,), (2,), (3,), (4,)]
@@ -31,7 +34,7 @@ def make_field(dimension: int, *, rows: int = 12, positive: bool = False, seed: 
     )
     time = SplineCoefficients(rng.normal(size=(5, 11)).astype(np.float32), rng.normal(size=11), INTERVAL)
     domain = Domain((-2.0,) * dimension, (2.0,) * dimension, *INTERVAL, (False,) * dimension)
-    return FrozenField(space, time, domain, {"recipe": "test"}, positive=positive)
+    return FrozenField(space, time, domain, Provenance(recipe="test"), positive=positive)
 
 
 def torch_values(field: FrozenField, points: np.ndarray, alpha: tuple[int, ...]) -> np.ndarray:
@@ -153,8 +156,8 @@ def test_shipped_fields_are_small_and_whole(root: Path) -> None:
     for path in paths:
         assert path.stat().st_size <= 100_000, path.name
         field = frozen.load(path)
-        assert path.stem.startswith(f"{field.made['problem']}-{field.made['protocol']}-{field.made['seed']}")
-        assert path.stem.endswith(field.made["recipe"])
+        assert path.stem.startswith(f"{field.made.problem}-{field.made.protocol}-{field.made.seed}")
+        assert path.stem.endswith(field.made.recipe)
 
 
 def test_field_cannot_be_changed(tmp_path: Path) -> None:

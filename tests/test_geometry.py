@@ -6,13 +6,15 @@ from math import prod
 import numpy as np
 import pytest
 
-from fts import geometry, svws
-from fts.data import simulate
+from fts.data.problems import problem
+from fts.data.trajectories import simulate
 from fts.domain import Domain
-from fts.frozen import CallableField, TabulatedField
-from fts.problems import problem
-from fts.terms import Library
-from fts.weak import assemble
+from fts.equations.terms import Library
+from fts.fields.given import CallableField, TabulatedField
+from fts.params import PAPER
+from fts.svws import rule
+from fts.weak import geometry
+from fts.weak.assembly import assemble
 
 LIBRARY = Library.parse(["1", "u", "u*u_x", "u_xx"])
 
@@ -76,7 +78,7 @@ def test_the_papers_equations_are_recoverable(name: str) -> None:
     xi = np.linalg.lstsq(system.A, system.b, rcond=None)[0]
     np.testing.assert_allclose(xi, truth.equation.on(truth.library), atol=2e-3)
     assert np.linalg.cond(system.A / np.linalg.norm(system.A, axis=0)) < 300
-    rule = svws.PAPER[name].svws
-    systems = svws.build(field, truth.library, params, rule)
-    relative = replace(rule, lam0=svws.relative_threshold(systems))
-    assert svws.select_from(systems, relative).equation.support() == truth.equation.support()
+    params_of_rule = PAPER[name].svws
+    systems = rule.build(field, truth.library, params, params_of_rule)
+    relative = replace(params_of_rule, lam0=rule.relative_threshold(systems))
+    assert rule.select_from(systems, relative).equation.support() == truth.equation.support()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from fts import jets
+from fts.fields import jets
 
 ALPHAS = [(4, 0), (0, 4), (2, 2), (3, 1), (1, 1), (1, 3), (0, 0), (1, 0)]
 

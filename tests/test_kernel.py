@@ -8,13 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fts import kernel, kronecker, weak
-from fts.data import Observations, observe, simulate
+from fts.data.trajectories import observe, simulate
 from fts.domain import Domain
-from fts.frozen import FrozenField
-from fts.kronecker import Factor, Kernel
+from fts.equations.terms import Library
+from fts.fields.frozen import FrozenField
+from fts.kernel import closed_form, covariance, left_out, search
+from fts.kernel.covariance import Kernel, SampleAxis
+from fts.kernel.posterior import Posterior, PosteriorVariance, condition
+from fts.observations import Observations
 from fts.params import WeakParams
-from fts.terms import Library
+from fts.weak import assembly
 
 PERIOD = 2 * np.pi
 DOMAIN = Domain((0.0,), (PERIOD,), 0.0, 2.0, (True,))
@@ -48,19 +51,19 @@ def _plane(sensors: int, frames: int) -> Observations:
     return Observations(x, tt, y, OPEN)
 
 
-def _small_parts(circle: bool) -> tuple[Factor, ...]:
+def _small_parts(circle: bool) -> tuple[SampleAxis, ...]:
     rng = np.random.default_rng(0)
     x = np.arange(7) * PERIOD / 7 if circle else np.sort(rng.uniform(0, PERIOD, 7))
-    space = Factor(x[:, None], (PERIOD,), (PERIOD,))
-    plane = Factor(rng.uniform(0, 1, (5, 2)), (1.0, 1.0), (None, None))
-    time = Factor(np.sort(rng.uniform(0, 2, 4))[:, None], (2.0,), (None,))
+    space = SampleAxis(x[:, None], (PERIOD,), (PERIOD,))
+    plane = SampleAxis(rng.uniform(0, 1, (5, 2)), (1.0, 1.0), (None, None))
+    time = SampleAxis(np.sort(rng.uniform(0, 2, 4))[:, None], (2.0,), (None,))
     return space, plane, time
 
 
 KERNELS = (Kernel("rational", (1.1,)), Kernel("gaussian", (0.5, 0.8)), Kernel("rational", (0.9,)))
 
 
-def _dense(parts: tuple[Factor, ...]) -> np.ndarray:
+def _dense(parts: tuple[SampleAxis, ...]) -> np.ndarray:
     matrix = np.ones((1, 1))
     for part, chosen in zip(parts, KERNELS, strict=True):
         matrix = np.kron(matrix, part.cross(part.points, chosen))
@@ -71,19 +74,19 @@ def _dense(parts: tuple[Factor, ...]) -> np.ndarray:
 def test_product_solve_is_the_dense_solve(circle: bool) -> None:
     parts = _small_parts(circle)
     y = np.random.default_rng(1).standard_normal((7, 5, 4))
-    spectra = [kronecker.decompose(part, k) for part, k in zip(parts, KERNELS, strict=True)]
-    solved = kronecker.rotate(y, spectra) * kronecker.precision(spectra, NUGGET)
+    spectra = [covariance.decompose(part, k) for part, k in zip(parts, KERNELS, strict=True)]
+    solved = covariance.rotate(y, spectra) * covariance.precision(spectra, NUGGET)
     for axis, spectrum in enumerate(spectra):
-        solved = kronecker.multiply(solved, spectrum.vectors, axis)
+        solved = covariance.multiply(solved, spectrum.vectors, axis)
     dense = np.linalg.solve(_dense(parts) + NUGGET * np.eye(y.size), y.ravel())
     assert np.allclose(solved.ravel(), dense, rtol=1e-9, atol=1e-9 * np.abs(dense).max())
 
 
 def test_fourier_modes_diagonalize_a_circle() -> None:
     for n in (7, 8):
-        part = Factor((np.arange(n) * PERIOD / n + 0.3)[:, None], (PERIOD,), (PERIOD,))
+        part = SampleAxis((np.arange(n) * PERIOD / n + 0.3)[:, None], (PERIOD,), (PERIOD,))
         assert part.circulant
-        spectrum = kronecker.decompose(part, KERNELS[0])
+        spectrum = covariance.decompose(part, KERNELS[0])
         again = (spectrum.vectors * spectrum.values) @ spectrum.vectors.T
         assert np.allclose(again, part.cross(part.points, KERNELS[0]), atol=1e-13)
         assert np.allclose(spectrum.vectors.T @ spectrum.vectors, np.eye(n), atol=1e-13)
@@ -94,8 +97,8 @@ def test_fourier_modes_diagonalize_a_circle() -> None:
 def test_left_out_errors_are_those_of_refits(circle: bool, axis: int) -> None:
     parts = _small_parts(circle)
     y = np.random.default_rng(2).standard_normal((7, 5, 4))
-    spectra = [kronecker.decompose(part, k) for part, k in zip(parts, KERNELS, strict=True)]
-    shortcut = kronecker.left_out(spectra, kronecker.rotate(y, spectra), NUGGET, axis, parts[axis])
+    spectra = [covariance.decompose(part, k) for part, k in zip(parts, KERNELS, strict=True)]
+    shortcut = left_out.left_out(spectra, covariance.rotate(y, spectra), NUGGET, axis, parts[axis])
     matrix = _dense(parts) + NUGGET * np.eye(y.size)
     place = np.indices(y.shape)[axis].ravel()
 
@@ -114,15 +117,15 @@ def test_left_out_errors_are_those_of_refits(circle: bool, axis: int) -> None:
 
 def test_scattered_partners_are_nearest_neighbours() -> None:
     points = np.array([[0.0, 0.0], [0.1, 0.0], [1.0, 1.0], [1.0, 0.9], [0.0, 0.3]])
-    part = Factor(points, (1.0, 1.0), (None, None))
+    part = SampleAxis(points, (1.0, 1.0), (None, None))
     assert {tuple(pair) for pair in part.partners.tolist()} == {(0, 1), (2, 3), (0, 4)}
 
 
 def test_clean_data_are_interpolated() -> None:
     observations = _observations(30, 20)
-    field = kernel.fit(observations, progress=False)
+    field = closed_form.fit(observations, progress=False)
     points = np.column_stack([observations.x, observations.t])
-    tolerance = field.made["parameters"]["tolerance"]
+    tolerance = field.made.parameters["tolerance"]
     assert np.std(field(points) - observations.y) < 3 * tolerance * np.std(observations.y)
 
 
@@ -130,7 +133,7 @@ def test_error_falls_faster_than_any_fixed_order() -> None:
     x, t = np.linspace(0, PERIOD, 61), np.linspace(0, 2, 31)
     exact = _wave(*np.meshgrid(x, t, indexing="ij"))
     errors = [
-        np.sqrt(np.mean((kernel.condition(_observations(n, n), progress=False).on_grid(x, t) - exact) ** 2))
+        np.sqrt(np.mean((condition(_observations(n, n), progress=False).on_grid(x, t) - exact) ** 2))
         for n in (8, 12, 18)
     ]
     rates = [np.log(a / b) / np.log(1.5) for a, b in pairwise(errors)]
@@ -139,7 +142,7 @@ def test_error_falls_faster_than_any_fixed_order() -> None:
 
 
 def test_field_and_derivatives_are_periodic() -> None:
-    field = kernel.fit(_observations(30, 20), progress=False)
+    field = closed_form.fit(_observations(30, 20), progress=False)
     t = np.linspace(0, 2, 5)
     for order in range(5):
         ends = field.on_grid(np.array([0.0, PERIOD]), t, alpha=(order,))
@@ -147,7 +150,7 @@ def test_field_and_derivatives_are_periodic() -> None:
 
 
 def test_derivatives_approach_those_of_the_field() -> None:
-    field = kernel.fit(_observations(40, 40), progress=False)
+    field = closed_form.fit(_observations(40, 40), progress=False)
     x, t = np.linspace(0, PERIOD, 41), np.linspace(0.3, 1.7, 21)
     grid = np.meshgrid(x, t, indexing="ij")
     h = 1e-4
@@ -168,23 +171,23 @@ def test_derivatives_approach_those_of_the_field() -> None:
 @pytest.mark.parametrize("noise", [0.0, 0.1])
 def test_freezing_keeps_the_posterior_mean_to_the_stated_tolerance(noise: float) -> None:
     observations = _observations(40, 30, noise)
-    posterior = kernel.condition(observations, progress=False)
-    field = kernel.freeze(posterior, observations)
+    posterior = condition(observations, progress=False)
+    field = closed_form.freeze(posterior, observations)
     axes = (np.linspace(0, PERIOD, 101), np.linspace(0, 2, 61))
     difference = field.on_grid(*axes) - posterior.on_grid(*axes)
-    tolerance = field.made["parameters"]["tolerance"]
+    tolerance = field.made.parameters["tolerance"]
     assert tolerance == pytest.approx(max(1e-6, 1e-3 * posterior.noise / posterior.scale))
     assert np.sqrt(np.mean(difference**2)) < 2 * tolerance * posterior.scale
 
 
 def test_freezing_keeps_weak_systems() -> None:
     observations = _observations(40, 30)
-    posterior = kernel.condition(observations, progress=False)
+    posterior = condition(observations, progress=False)
     library = Library.parse(["u", "u*u_x", "u_xx", "u_xxxx"])
     params = WeakParams(half_widths=(1.0, 0.4), patches=(6, 5), nodes=(40, 30), power=8)
     one, two = (
-        weak.assemble(field, library, params, np.array([0.3, 0.6]))
-        for field in (posterior, kernel.freeze(posterior, observations))
+        assembly.assemble(field, library, params, np.array([0.3, 0.6]))
+        for field in (posterior, closed_form.freeze(posterior, observations))
     )
     assert np.allclose(one.A, two.A, atol=1e-5 * np.abs(one.A).max(axis=0))
     assert np.allclose(one.b, two.b, atol=1e-5 * np.abs(one.b).max())
@@ -193,7 +196,7 @@ def test_freezing_keeps_weak_systems() -> None:
 @pytest.mark.parametrize("noise", [0.05, 0.2, 0.5])
 def test_noise_is_estimated_and_suppressed(noise: float) -> None:
     observations = _observations(40, 40, noise)
-    posterior = kernel.condition(observations, progress=False)
+    posterior = condition(observations, progress=False)
     exact = _wave(observations.x[:, 0], observations.t)
     assert posterior.noise == pytest.approx(noise * exact.std(), rel=0.15)
     grid = observations.grid
@@ -204,9 +207,9 @@ def test_noise_is_estimated_and_suppressed(noise: float) -> None:
 
 def test_posterior_variance_is_that_of_the_dense_process() -> None:
     observations = _plane(12, 6)
-    posterior = kernel.condition(observations, progress=False)
+    posterior = condition(observations, progress=False)
     axes = (np.array([0.1, 0.7]), np.array([0.2, 1.1, 1.9]), np.array([0.05, 0.5]))
-    variance = kernel.PosteriorVariance(posterior)
+    variance = PosteriorVariance(posterior)
     points = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 3)
     sensors, frames = posterior.parts
     chosen = posterior.choice.kernels
@@ -224,7 +227,7 @@ def test_posterior_variance_is_that_of_the_dense_process() -> None:
 
 def test_variance_is_small_at_samples_and_says_what_to_expect_between() -> None:
     observations = _observations(24, 24, noise=0.1)
-    field, variance = kernel.fit_with_variance(observations, progress=False)
+    field, variance = closed_form.fit_with_variance(observations, progress=False)
     x, t = np.linspace(0, PERIOD, 80), np.linspace(0, 2, 40)
     error = field.on_grid(x, t) - _wave(*np.meshgrid(x, t, indexing="ij"))
     expected = np.sqrt(np.mean(variance.on_grid(x, t)))
@@ -233,7 +236,7 @@ def test_variance_is_small_at_samples_and_says_what_to_expect_between() -> None:
 
 def test_scattered_sensors_in_two_dimensions() -> None:
     observations = _plane(120, 10)
-    field = kernel.fit(observations, progress=False)
+    field = closed_form.fit(observations, progress=False)
     x, y, t = np.linspace(0.1, 0.9, 9), np.linspace(0.2, 1.8, 9), np.linspace(0, 1, 7)
     xx, yy, tt = np.meshgrid(x, y, t, indexing="ij")
     exact = np.exp(-((xx - 0.4 - 0.2 * tt) ** 2) - (yy - 1) ** 2)
@@ -244,9 +247,9 @@ def test_scattered_sensors_in_two_dimensions() -> None:
 def test_full_grids_use_one_factor_per_axis() -> None:
     trajectory = simulate("ad")
     observations = observe(trajectory, "T20", seed=42)
-    posterior = kernel.condition(observations, progress=False)
+    posterior = condition(observations, progress=False)
     assert [len(part.points) for part in posterior.parts] == [51, 51, 12]
-    u = kernel.freeze(posterior, observations).on_grid(*trajectory.axes, trajectory.t)
+    u = closed_form.freeze(posterior, observations).on_grid(*trajectory.axes, trajectory.t)
     assert np.linalg.norm(u - trajectory.u) < 1e-3 * np.linalg.norm(trajectory.u)
 
 
@@ -254,14 +257,14 @@ def test_choice_does_not_depend_on_units() -> None:
     one = _observations(16, 12)
     scaled = Domain((0.0,), (PERIOD * 100,), 0.0, 0.02, (True,))
     two = Observations(one.x * 100, one.t / 100, 5 + 1e3 * one.y, scaled)
-    a, b = (kernel.condition(each, progress=False).choice for each in (one, two))
+    a, b = (condition(each, progress=False).choice for each in (one, two))
     assert a.nugget == pytest.approx(b.nugget)
     assert b.kernels[0].lengths[0] == pytest.approx(100 * a.kernels[0].lengths[0])
     assert b.kernels[1].lengths[0] == pytest.approx(a.kernels[1].lengths[0] / 100)
 
 
 def test_saved_field_is_small_and_loads_as_it_was(tmp_path: Path) -> None:
-    field = kernel.fit(_observations(40, 30, noise=0.05), progress=False)
+    field = closed_form.fit(_observations(40, 30, noise=0.05), progress=False)
     path = tmp_path / "field.fts"
     field.save(path)
     again = FrozenField.load(path)
@@ -278,28 +281,28 @@ def test_size_is_bounded_by_loosening_the_stated_tolerance() -> None:
     x, t = np.arange(120) * PERIOD / 120, np.linspace(0, 2, 120)
     y = rng.standard_normal((120, 120))  # nothing to compress
     observations = Observations(np.repeat(x, 120)[:, None], np.tile(t, 120), y.ravel(), DOMAIN)
-    parts = kronecker.factors(x[:, None], (x,), t, DOMAIN)
+    parts = covariance.factors(x[:, None], (x,), t, DOMAIN)
     kernels = (Kernel("gaussian", (0.1,)), Kernel("gaussian", (0.04,)))
-    spectra = tuple(kronecker.decompose(part, k) for part, k in zip(parts, kernels, strict=True))
-    weights = kronecker.rotate(y, spectra) * kronecker.precision(spectra, 1e-8)
-    choice = kronecker.Choice(kernels, 1e-8, (1.0, 1.0))
-    posterior = kernel.Posterior(parts, spectra, choice, weights, 0.0, 1.0, 1.0, DOMAIN)
-    field = kernel.freeze(posterior, observations)
+    spectra = tuple(covariance.decompose(part, k) for part, k in zip(parts, kernels, strict=True))
+    weights = covariance.rotate(y, spectra) * covariance.precision(spectra, 1e-8)
+    choice = search.Choice(kernels, 1e-8, (1.0, 1.0))
+    posterior = Posterior(parts, spectra, choice, weights, 0.0, 1.0, 1.0, DOMAIN)
+    field = closed_form.freeze(posterior, observations)
     assert field.space.arrays()["coefficients"].size + field.time.arrays()["coefficients"].size <= 24_000
-    assert field.made["parameters"]["tolerance"] > 1e-6
+    assert field.made.parameters["tolerance"] > 1e-6
 
 
 def test_scattered_samples_are_sent_to_the_network() -> None:
     rng = np.random.default_rng(1)
     x, t = rng.uniform(0, PERIOD, (50, 1)), rng.uniform(0, 2, 50)
     with pytest.raises(ValueError, match='recipe="projected"'):
-        kernel.fit(Observations(x, t, x[:, 0] * t, DOMAIN), progress=False)
+        closed_form.fit(Observations(x, t, x[:, 0] * t, DOMAIN), progress=False)
 
 
 def test_constant_data_are_refused() -> None:
     one = _observations(8, 6)
     with pytest.raises(ValueError, match=r"all samples equal 2\.0"):
-        kernel.fit(Observations(one.x, one.t, np.full(len(one), 2.0), DOMAIN), progress=False)
+        closed_form.fit(Observations(one.x, one.t, np.full(len(one), 2.0), DOMAIN), progress=False)
 
 
 def test_no_torch() -> None:

@@ -13,8 +13,8 @@ import nbformat
 import pytest
 from test_browser import CHROMIUM, browser, pytestmark  # noqa: F401
 
-from fts.explorers import explore
-from fts.shipped import load_field
+from fts.explorers.explore import explore
+from fts.fields.shipped import load_field
 
 pytestmark = [*pytestmark, pytest.mark.slow]
 

@@ -1,133 +1,79 @@
-"""The package reads from top to bottom: one order of imports, no truth for selection, torch in training."""
+"""The package reads from top to bottom, as its docstring says: no truth above its line, torch in training."""
 
 import ast
-from functools import cache
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).resolve().parent.parent / "fts"
+import fts
+from fts import layout
 
-# The reading order: a module imports only modules above it. A package counts as one entry.
-ORDER = (
-    # values on disk, settings, words of an equation
-    "files", "params", "paper_tables", "grammar", "expressions", "calculus", "conservative", "terms",
-    # the truth and what is seen of it
-    "domain", "problems", "solvers", "data", "readers",
-    # frozen fields, without torch
-    "jets", "features", "radial", "coordinate", "frozen", "shipped", "network", "kronecker", "kernel",
-    # training, with torch
-    "bandwidth", "device", "networks", "samples", "training",
-    "structured", "adapter", "variants", "projected", "recipes",
-    # selection
-    "weak", "continuity", "geometry", "sparse", "selection", "robust", "svws", "strong", "classical",
-    # other methods
-    "baselines", "paths", "symbolic",
-    # scores, records, studies
-    "discovery", "metrics", "records", "tables", "runs", "plans", "verify", "studies",
-    # what a reader sees
-    "plots", "plots_adapter", "plots_svws", "plots_weak", "scripts", "sources", "stills",
-    "widgets", "explorers", "cli",
-)  # fmt: skip
-
-SELECTION = ("weak", "continuity", "geometry", "sparse", "selection", "robust", "svws", "strong", "classical")
-TRUTH = {"problems", "solvers", "data", "readers", "metrics"}
-# Importing these may import torch; importing anything else must not.
-TRAINS = {
-    "device",
-    "networks",
-    "samples",
-    "training",
-    "structured",
-    "adapter",
-    "projected",
-    "variants",
-    "baselines",
-    "paths",
-}
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "fts"
+LAYOUT = layout.read_layout(PACKAGE)
+LONGEST = 300
+# Importing these folders may import torch; importing anything else must not.
+TRAINS = {"adapter", "baselines"}
 FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve"}
 FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__", "sympify", "parse_expr"}
-FILES = sorted(PACKAGE.glob("**/*.py"))
+FILES = [pytest.param(file, id=file.name) for file in LAYOUT.files.values()]
+CHECKS = (
+    layout.missing_lines,
+    layout.upward_imports,
+    layout.cycles,
+    layout.entangled_methods,
+    layout.truth_leaks,
+)
 
 
-def _name(path: Path) -> str:
-    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_the_package_keeps_the_order_of_its_docstring(check: Callable[[layout.Layout], list[str]]) -> None:
+    assert check(LAYOUT) == []
 
 
-@cache
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(), filename=str(path))
+def test_the_docstring_is_what_is_read() -> None:
+    names = [line.name for line in LAYOUT.lines]
+    assert all(f"    {line}" in fts.__doc__ and line.says in fts.__doc__ for line in LAYOUT.lines)
+    above = {line.name for line in LAYOUT.lines if not line.truth}
+    assert {"kernel", "adapter", "weak", "svws", "baselines", "methods", "discovery"} <= above
+    assert {"data", "metrics", "studies"} <= set(names) - above
 
 
-def _imports(path: Path, *, at_import_time: bool) -> set[str]:
-    """Dotted names a file imports, anywhere or only where importing the file runs them."""
-    nodes = _outside_functions(_tree(path)) if at_import_time else ast.walk(_tree(path))
-    found: set[str] = set()
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            found |= {f"{base}.{alias.name}" for alias in node.names} | {base}
-    return found
+def test_torch_is_imported_where_training_is() -> None:
+    outside = {name for name in layout.importers(LAYOUT, "torch") if LAYOUT.files[name].line not in TRAINS}
+    assert outside == set(), f"only {sorted(TRAINS)} import torch with themselves: import it in the function"
 
 
-def _outside_functions(node: ast.AST) -> list[ast.AST]:
-    inside = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-    guarded = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-    if isinstance(node, inside) or guarded:
-        return []
-    return [node, *(deeper for child in ast.iter_child_nodes(node) for deeper in _outside_functions(child))]
+@pytest.mark.parametrize("modules", ["fts", "fts.kernel.search, fts.recipes", "fts.methods, fts.discovery"])
+def test_selection_and_closed_forms_run_without_torch(modules: str) -> None:
+    code = f"import sys, {modules}; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
-def _neighbors(name: str, *, at_import_time: bool) -> set[str]:
-    paths = [path for path in FILES if _name(path) == name]
-    dotted = {entry for path in paths for entry in _imports(path, at_import_time=at_import_time)}
-    return {entry.split(".")[1] for entry in dotted if entry.startswith("fts.")} & set(ORDER)
+def test_no_line_takes_the_name_of_a_public_function() -> None:
+    # The function would be hidden behind the module once that is imported.
+    assert {line.name for line in LAYOUT.lines} & set(fts.__all__) == set()
 
 
-def _reaches(name: str, *, at_import_time: bool) -> set[str]:
-    seen: set[str] = set()
-    waiting = [name]
-    while waiting:
-        for other in _neighbors(waiting.pop(), at_import_time=at_import_time) - seen:
-            seen.add(other)
-            waiting.append(other)
-    return seen
+def test_modules_are_short() -> None:
+    long = {name: file.length for name, file in LAYOUT.files.items() if file.length > LONGEST}
+    assert long == {}, f"more than {LONGEST} lines: split"
 
 
-MODULES = sorted({_name(path) for path in FILES} - {"__init__", "__main__"})
+def test_one_word_is_one_class() -> None:
+    classes = [name for file in LAYOUT.files.values() for name in file.classes]
+    assert [name for name, count in Counter(classes).items() if count > 1] == []
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_module_has_a_place_and_imports_only_what_stands_above_it(name: str) -> None:
-    assert name in ORDER, f"fts/{name}.py has no place yet: add it to ORDER in tests/test_layers.py"
-    above = set(ORDER[: ORDER.index(name)])
-    below = _neighbors(name, at_import_time=False) - above - {name}
-    assert below == set(), f"fts/{name}.py imports {sorted(below)}, which stand below it"
-
-
-@pytest.mark.parametrize("name", [name for name in SELECTION if name in MODULES])
-def test_selection_cannot_see_the_truth(name: str) -> None:
-    assert _reaches(name, at_import_time=False) & TRUTH == set()
-
-
-@pytest.mark.parametrize("name", [name for name in MODULES if name not in TRAINS])
-def test_torch_stays_where_training_is(name: str) -> None:
-    paths = [path for path in FILES if _name(path) == name]
-    named = {entry.split(".")[0] for path in paths for entry in _imports(path, at_import_time=True)}
-    assert "torch" not in named, f"fts/{name}.py imports torch: only {sorted(TRAINS)} may"
-    trained = _neighbors(name, at_import_time=True) & TRAINS
-    assert trained == set(), (
-        f"fts/{name}.py imports {sorted(trained)} and with it torch: import inside the function"
-    )
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_nothing_runs_code_from_data(path: Path) -> None:
-    roots = {entry.split(".")[0] for entry in _imports(path, at_import_time=False)}
-    assert roots & FORBIDDEN_MODULES == set()
-    for node in ast.walk(_tree(path)):
+@pytest.mark.parametrize("file", FILES)
+def test_nothing_runs_code_from_data(file: layout.File) -> None:
+    assert {name.split(".")[0] for name in file.anywhere} & FORBIDDEN_MODULES == set()
+    for node in ast.walk(file.tree):
         if not isinstance(node, ast.Call):
             continue
         called = ast.unparse(node.func)
@@ -137,8 +83,60 @@ def test_nothing_runs_code_from_data(path: Path) -> None:
         assert pickles == [], f"line {node.lineno}: allow_pickle"
 
 
-def test_the_checks_themselves_see(tmp_path: Path) -> None:
-    path = tmp_path / "sample.py"
-    path.write_text("import torch\nfrom fts.data import observe\ndef f():\n    import pickle\n")
-    assert _imports(path, at_import_time=True) == {"torch", "fts.data", "fts.data.observe"}
-    assert "pickle" in _imports(path, at_import_time=False)
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A copy of the sources, to be broken."""
+    return shutil.copytree(PACKAGE, tmp_path / "fts", ignore=shutil.ignore_patterns("__pycache__", "js"))
+
+
+TRUTH = "from fts.data.problems import problem"
+LAZY = "def late():\n    from fts.data import problems\n    return problems"
+# Upward into selection; into the truth at once, late, by a relative path, through the package, by a name.
+BROKEN = [
+    ("kernel/search.py", "from fts.svws.rule import choose", "upward_imports", "fts.svws.rule, which stands"),
+    ("kernel/search.py", TRUTH, "upward_imports", "imports fts.data.problems, which stands below"),
+    ("kernel/search.py", TRUTH, "truth_leaks", "fts.kernel.closed_form reaches fts.data.problems, the truth"),
+    ("kernel/search.py", TRUTH, "truth_leaks", "fts.recipes reaches fts.data.problems, the truth"),
+    ("kernel/search.py", LAZY, "truth_leaks", "fts.kernel.search reaches fts.data.problems, the truth"),
+    ("kernel/search.py", "from ..data.problems import problem", "truth_leaks", "reaches fts.data.problems"),
+    ("kernel/search.py", "import fts", "upward_imports", "imports fts itself"),
+    ("kernel/search.py", "from fts import problem", "upward_imports", "imports fts itself"),
+    ("kernel/search.py", "import_module(f'fts.{where}')", "upward_imports", "imports fts itself"),
+    ("kernel/search.py", "import_module('fts.data.problems')", "truth_leaks", "reaches fts.data.problems"),
+    ("kernel/covariance.py", "from fts.kernel import closed_form", "cycles", "fts.kernel.covariance is part"),
+    ("baselines/strong_form.py", "from fts.baselines import pysindy", "entangled_methods", "another method"),
+    ("novelty/first.py", "", "missing_lines", "novelty/ has no line in the order"),
+    ("novelty.py", "", "missing_lines", "novelty has no line in the order"),
+]
+
+
+@pytest.mark.parametrize(("path", "code", "check", "report"), BROKEN)
+def test_what_breaks_the_order_is_reported(
+    package: Path, path: str, code: str, check: str, report: str
+) -> None:
+    checker = getattr(layout, check)
+    assert not any(report in found for found in checker(LAYOUT))
+    (package / path).parent.mkdir(exist_ok=True)
+    with (package / path).open("a") as file:
+        file.write(f"\n{code}\n")
+    assert any(report in found for found in checker(layout.read_layout(package)))
+
+
+def test_a_line_without_a_module_is_reported(package: Path) -> None:
+    (package / "metrics.py").unlink()
+    assert "metrics stands in the order, but not on disk" in layout.missing_lines(layout.read_layout(package))
+
+
+@pytest.mark.parametrize("code", ["import torch", "from fts.adapter import networks"])
+def test_torch_above_its_place_is_reported(package: Path, code: str) -> None:
+    with (package / "kernel" / "search.py").open("a") as file:
+        file.write(f"\n{code}\n")
+    found = layout.importers(layout.read_layout(package), "torch")
+    assert {"fts.kernel.search", "fts.kernel.closed_form"} <= found
+
+
+def test_torch_inside_a_function_is_no_import(package: Path) -> None:
+    before = layout.importers(layout.read_layout(package), "torch")
+    with (package / "kernel" / "search.py").open("a") as file:
+        file.write("\ndef late():\n    import torch\n    return torch\n")
+    assert layout.importers(layout.read_layout(package), "torch") == before

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from fts import metrics
-from fts.data import Trajectory
+from fts.data.problems import problem
+from fts.data.trajectories import Trajectory
 from fts.domain import Domain
-from fts.frozen import CallableField
-from fts.problems import problem
-from fts.selection import Selection
-from fts.terms import Equation, Library
+from fts.equations.equation import Equation
+from fts.equations.terms import Library
+from fts.fields.given import CallableField
+from fts.svws.selection import Selection
 
 KS = problem("ks").equation
 

@@ -9,17 +9,19 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 from test_svws import PARAMS, systems
 
-from fts import paper_tables, plans, plots_svws, robust, runs, svws, tables
-from fts.data import observe, simulate
+from fts.data.trajectories import observe, simulate
 from fts.domain import Domain
-from fts.frozen import CallableField
-from fts.records import RunRecord
-from fts.terms import Equation
+from fts.equations.equation import Equation
+from fts.fields.given import CallableField
+from fts.plots import results, svws
+from fts.studies import plans, published, runs, tables
+from fts.studies.records import RunRecord
+from fts.svws import refits, rule
 
 
 @pytest.fixture(scope="module")
 def found():
-    return svws.select_from(systems(noise=0.3), PARAMS)
+    return rule.select_from(systems(noise=0.3), PARAMS)
 
 
 @pytest.fixture(autouse=True)
@@ -35,23 +37,23 @@ def texts(figure: Figure) -> str:
 
 def test_the_steps_of_the_rule_are_drawn(found):
     pool = found.trace.candidates
-    drawn = plots_svws.proposals(pool)
+    drawn = svws.proposals(pool)
     drawn.canvas.draw()
     assert f"{max(pool.counts)}: " in texts(drawn), "the legend counts the proposals"
-    bars = plots_svws.recurrence(pool, 0.5).axes[0].patches
+    bars = svws.recurrence(pool, 0.5).axes[0].patches
     np.testing.assert_allclose([bar.get_height() for bar in bars], pool.pi)
-    risks = plots_svws.risks(found.trace)
+    risks = svws.risks(found.trace)
     risks.canvas.draw()
     lines = [line.get_xdata()[0] for line in risks.axes[0].lines if len(set(line.get_xdata())) == 1]
     assert found.trace.bound in lines, "the rule's line stands at the bound"
 
 
 def test_risks_and_refits_are_tabled(found):
-    rows = plots_svws.validation(found.trace).rows
+    rows = svws.validation(found.trace).rows
     assert len(rows) == len(found.trace.eligible)
     assert [row[-1] for row in rows].count("yes") == 1
     truth = Equation.parse("u_t = -u*u_x - u_xx - u_xxxx")
-    made = plots_svws.refits(found, truth)
+    made = svws.refits(found, truth)
     assert [row[0].split()[0] for row in made.rows] == ["ridge", "pooled", "robust"]
     assert sum("preferred" in row[0] for row in made.rows) == 1
     assert len(made.header) == len(found.support) + 3
@@ -59,18 +61,18 @@ def test_risks_and_refits_are_tabled(found):
 
 def test_residuals_and_weights_are_drawn(found):
     rng = np.random.default_rng(0)
-    plots_svws.residual_tails(rng.standard_t(2, 500)).canvas.draw()
+    svws.residual_tails(rng.standard_t(2, 500)).canvas.draw()
     x, t = np.linspace(0, 1, 20), np.linspace(0, 1, 10)
     field = CallableField(lambda x, t: x + t, Domain((0.0,), (1.0,), 0.0, 1.0, (False,)))
-    weights = robust.biweights(rng.standard_normal(50))
-    figure = plots_svws.where_rows_fail(field, np.zeros((20, 10)), (x, t), rng.random((50, 2)), weights)
+    weights = refits.biweights(rng.standard_normal(50))
+    figure = svws.where_rows_fail(field, np.zeros((20, 10)), (x, t), rng.random((50, 2)), weights)
     figure.canvas.draw()
     assert len(figure.axes) == 4
 
 
 def cell(**changes) -> tables.Summary:
     values = {"runs": 5, "exact": 5, "f1": 1.0, "e_xi": 0.02, "e_u": 0.05, "e_u_max": 0.1}
-    quartiles = {"e_u_quartiles": (0.04, 0.06), "f1_quartiles": (1.0, 1.0)}
+    quartiles = {"e_u_quartiles": (0.04, 0.06)}
     return tables.Summary(**(values | quartiles | changes))
 
 
@@ -80,7 +82,7 @@ def test_cells_stand_beside_the_papers_with_a_mark():
         ("paper", "ks", "T20", 0.0): cell(e_xi=0.5, exact=4),
         ("paper", "ad", "S20", 0.0): cell(e_xi=0.001),
     }
-    made = plots_svws.beside_paper(ours, paper_tables.main(), {"structured": ("paper", 0.0)})
+    made = results.beside_paper(ours, published.main(), {"structured": ("paper", 0.0)})
     row = dict(zip(made.header, made.rows[0], strict=True))
     assert row["KS-S20"] == "5/5 | 5/5 =\n0.035 | 0.035 ="
     assert row["KS-T20"] == "4/5 | 5/5 ▼\n0.5 | 0.055 ▼"
@@ -89,7 +91,7 @@ def test_cells_stand_beside_the_papers_with_a_mark():
 
 
 def test_rows_of_our_own_say_when_they_were_not_run():
-    made = plots_svws.only_ours({("kernel", "ks", "S20", 0.0): cell()}, {"kernel": ("kernel", 0.0)})
+    made = results.only_ours({("kernel", "ks", "S20", 0.0): cell()}, {"kernel": ("kernel", 0.0)})
     row = dict(zip(made.header, made.rows[0], strict=True))
     assert row["KS-S20"] == "5/5 (0.02; 0.05)"
     assert row["KdV-S20"] == "not run"
@@ -101,14 +103,14 @@ def test_densities_are_curves_over_percent():
         for problem in ("kdv", "ks", "ad")
         for percent, n in ((5, 1), (10, 4), (20, 5))
     }
-    figure = plots_svws.density(found, {"the paper's recipe": "paper", "kernel field": "kernel"})
+    figure = results.density(found, {"the paper's recipe": "paper", "kernel field": "kernel"})
     figure.canvas.draw()
     np.testing.assert_allclose(figure.axes[0].lines[0].get_xdata(), [5, 10, 20])
     np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), [0.2, 0.8, 1.0])
     gapped = found | {("paper", "ks", "S15", 0.0): cell(exact=5), ("paper", "ad", "S20", 0.0): cell(exact=4)}
-    reached = plots_svws.lowest_densities(gapped, {"the paper's recipe": "paper"})
+    reached = results.lowest_densities(gapped, {"the paper's recipe": "paper"})
     assert reached.rows == (("the paper's recipe", "20 %", "15 %", "none"),)
-    empty = plots_svws.density({}, {"the paper's recipe": "paper"})
+    empty = results.density({}, {"the paper's recipe": "paper"})
     empty.canvas.draw()
     assert texts(empty).count("not run") == 3
 
@@ -124,14 +126,14 @@ def runs_on_layouts(errors: dict[int, float]) -> list[RunRecord]:
 
 def test_layouts_stand_over_their_gaps_beside_the_papers_median():
     tested, further = runs_on_layouts({1301: 0.1}), runs_on_layouts({7: 0.03, 8: 0.37})
-    figure = plots_svws.layouts(tested, further, paper_tables.main())
+    figure = results.layouts(tested, further, published.main())
     figure.canvas.draw()
     first, rest, line = figure.axes[0].lines
     gap = observe(simulate("kdv"), "S20", seed=1301).grid.widest_gap
     assert (list(first.get_xdata()), list(first.get_ydata())) == ([gap], [0.1])
     assert sorted(rest.get_ydata()) == [0.03, 0.37]
     assert set(line.get_ydata()) == {0.036}
-    made = plots_svws.layout_medians(tested, further, paper_tables.main())
+    made = results.layout_medians(tested, further, published.main())
     assert made.rows == (("KdV", "0.1", "0.2", "0.036", "2", "50%"),)
 
 
@@ -147,13 +149,13 @@ def test_the_chance_of_a_median_is_that_of_all_outcomes():
 def test_residuals_are_drawn_over_their_variances():
     rng = np.random.default_rng(0)
     variances = 10 ** rng.uniform(-6, 0, 400)
-    figure = plots_svws.foretold(variances, np.sqrt(variances) * rng.standard_normal(400))
+    figure = svws.foretold(variances, np.sqrt(variances) * rng.standard_normal(400))
     figure.canvas.draw()
     medians = figure.axes[0].lines[1].get_ydata()
     assert medians[-1] > 100 * medians[0]
 
 
 def test_coefficients_keep_the_digits_their_deviation_allows():
-    assert plots_svws._plus_minus(-0.99998, 0.00005) == "-0.99998 ± 0.00005"
-    assert plots_svws._plus_minus(1.25, 0.2) == "1.250 ± 0.200"
-    assert plots_svws._plus_minus(1.25, 0.0) == "1.250 ± 0.000"
+    assert svws._plus_minus(-0.99998, 0.00005) == "-0.99998 ± 0.00005"
+    assert svws._plus_minus(1.25, 0.2) == "1.250 ± 0.200"
+    assert svws._plus_minus(1.25, 0.0) == "1.250 ± 0.000"

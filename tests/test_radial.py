@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from numpy.polynomial import chebyshev
 
-from fts.radial import FAMILIES, Basis, SeriesCoefficients, SeriesFeatures, distance, kernel
+from fts.fields.series import Basis, SeriesCoefficients, SeriesFeatures
+from fts.kernel.covariance import FAMILIES, distance, kernel
 
 FOURIER = Basis(-1.0, 3.0, True, 15)
 CHEBYSHEV = Basis(-1.0, 3.0, False, 14)

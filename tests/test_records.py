@@ -11,26 +11,30 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fts import files, records
-from fts.records import RunRecord
+from fts import files
+from fts.studies import records
+from fts.studies.records import RunRecord
 
 # A writer that acknowledges each record on stdout once `append` has returned.
 WRITER = """
 import sys
 from pathlib import Path
-from fts.records import RunRecord, append
+from fts.studies.records import RunRecord, append
 path, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 print("ready", flush=True)
 sys.stdin.readline()
 for i in range(count):
-    append(path, RunRecord("study", "ks", "S20", name, i, 0.0, {"i": i}, "generated", {"u": 1.0 / (i + 1)}))
+    asked = "study", "ks", "S20", name, "svws", i, 0.0, {"i": i}, "generated"
+    append(path, RunRecord(*asked, {"u": 1.0 / (i + 1)}))
     print(i, flush=True)
 """
 
 
 def record(seed: int, **changes) -> RunRecord:
     values = {"terms": {"u*u_x": -0.99}, "score": {"exact": True, "e_xi": 0.01}, "seconds": 1.5}
-    return RunRecord("study", "ks", "S20", "paper", seed, 0.0, {"rank": 24}, "generated", **values | changes)
+    return RunRecord(
+        "study", "ks", "S20", "paper", "svws", seed, 0.0, {"rank": 24}, "generated", **values | changes
+    )
 
 
 def writer(path: Path, name: str, count: int) -> subprocess.Popen:
@@ -57,7 +61,7 @@ def test_records_come_back_as_they_were(tmp_path):
 def test_the_key_is_what_was_asked_not_what_came_out():
     assert record(1).key == record(1, seconds=99.0, error="x", terms={}).key
     assert record(1).key != record(2).key
-    other = RunRecord("study", "ks", "S20", "paper", 1, 0.0, {"rank": 25}, "generated")
+    other = RunRecord("study", "ks", "S20", "paper", "svws", 1, 0.0, {"rank": 25}, "generated")
     assert other.key != record(1).key
 
 
@@ -102,7 +106,7 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path):
         said, _ = process.communicate()
         acknowledged += [(f"writer {trial}", int(line)) for line in said.split()]
         if path.exists():
-            present = {(one.method, one.seed) for one in records.read(path)}
+            present = {(one.row, one.seed) for one in records.read(path)}
             assert present >= set(acknowledged)
     assert acknowledged, "no writer lived long enough for the test to mean anything"
 
@@ -116,5 +120,5 @@ def test_two_writers_at_once_both_arrive(tmp_path):
     for process in both:
         process.communicate()
         assert process.returncode == 0
-    found = [(one.method, one.seed) for one in records.read(path)]
+    found = [(one.row, one.seed) for one in records.read(path)]
     assert sorted(found) == [(name, i) for name in ("first", "second") for i in range(25)]

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from test_svws import LIBRARY, PARAMS, XI, systems
 
-from fts import robust, svws, weak
 from fts.domain import Domain
-from fts.frozen import CallableField
+from fts.fields.given import CallableField
 from fts.params import WeakParams
+from fts.svws import refits, rule
+from fts.weak import assembly, patches
 
 SUPPORT = XI != 0
 
@@ -26,44 +27,44 @@ def rows(seed: int = 0, bad: float = 0.0, noise: float = 0.01) -> tuple[np.ndarr
 
 def test_outliers_move_the_pooled_fit_and_not_the_robust_one():
     A, b = rows(bad=0.2)
-    assert np.abs(robust.pooled(A, b, SUPPORT) - XI).max() > 0.5
-    np.testing.assert_allclose(robust.tukey(A, b, SUPPORT), XI, atol=5e-3)
+    assert np.abs(refits.pooled(A, b, SUPPORT) - XI).max() > 0.5
+    np.testing.assert_allclose(refits.tukey(A, b, SUPPORT), XI, atol=5e-3)
 
 
 def test_on_gaussian_rows_both_agree_within_their_scatter():
     A, b = rows(bad=0.0)
-    np.testing.assert_allclose(robust.tukey(A, b, SUPPORT), robust.pooled(A, b, SUPPORT), atol=5e-4)
+    np.testing.assert_allclose(refits.tukey(A, b, SUPPORT), refits.pooled(A, b, SUPPORT), atol=5e-4)
 
 
 def test_the_fit_is_a_fixed_point_of_its_own_weights():
     A, b = rows(bad=0.1)
-    xi = robust.tukey(A, b, SUPPORT)
-    root = np.sqrt(robust.biweights(A @ xi - b))
-    np.testing.assert_allclose(robust.pooled(A * root[:, None], b * root, SUPPORT), xi, atol=1e-10)
+    xi = refits.tukey(A, b, SUPPORT)
+    root = np.sqrt(refits.biweights(A @ xi - b))
+    np.testing.assert_allclose(refits.pooled(A * root[:, None], b * root, SUPPORT), xi, atol=1e-10)
 
 
 def test_weights_are_tukeys():
     residual = np.array([-3.0, -1.0, 0.0, 1.0, 3.0])
     limit = 4.685 * 1.4826 * 1.0
-    np.testing.assert_allclose(robust.biweights(residual), (1 - (residual / limit) ** 2) ** 2)
-    far = robust.biweights(np.array([0.1, -0.1, 0.1, 100.0]))
+    np.testing.assert_allclose(refits.biweights(residual), (1 - (residual / limit) ** 2) ** 2)
+    far = refits.biweights(np.array([0.1, -0.1, 0.1, 100.0]))
     assert far[-1] == 0.0
-    assert robust.biweights(np.array([0.0, 0.0, 0.0, 5.0])) is None, "half of the rows are met exactly"
+    assert refits.biweights(np.array([0.0, 0.0, 0.0, 5.0])) is None, "half of the rows are met exactly"
 
 
 def test_edges_have_outcomes():
     A, b = rows(noise=0.0)
-    np.testing.assert_allclose(robust.tukey(A, b, SUPPORT), XI, rtol=1e-12)
-    assert not robust.tukey(A, b, np.zeros(8, bool)).any()
-    assert not robust.tukey(A, 0 * b, SUPPORT).any()
-    assert robust.risk(A, 0 * b, XI) > 0
-    assert robust.risk(A, b, XI) == pytest.approx(0, abs=1e-15)
+    np.testing.assert_allclose(refits.tukey(A, b, SUPPORT), XI, rtol=1e-12)
+    assert not refits.tukey(A, b, np.zeros(8, bool)).any()
+    assert not refits.tukey(A, 0 * b, SUPPORT).any()
+    assert refits.risk(A, 0 * b, XI) > 0
+    assert refits.risk(A, b, XI) == pytest.approx(0, abs=1e-15)
 
 
 def test_scale_equivariance():
     A, b = rows(bad=0.2)
-    np.testing.assert_allclose(robust.tukey(A, 7 * b, SUPPORT), 7 * robust.tukey(A, b, SUPPORT), rtol=1e-9)
-    assert robust.risk(A, 7 * b, 7 * XI) == pytest.approx(robust.risk(A, b, XI))
+    np.testing.assert_allclose(refits.tukey(A, 7 * b, SUPPORT), 7 * refits.tukey(A, b, SUPPORT), rtol=1e-9)
+    assert refits.risk(A, 7 * b, 7 * XI) == pytest.approx(refits.risk(A, b, XI))
 
 
 def _spoiled(one, seed: int):
@@ -77,7 +78,7 @@ def _spoiled(one, seed: int):
 
 def test_held_out_rows_prefer_the_robust_fit_where_rows_are_spoiled():
     made = [_spoiled(one, seed) for seed, one in enumerate(systems(noise=0.01))]
-    found = svws.select_from(made, PARAMS)
+    found = rule.select_from(made, PARAMS)
     assert found.preferred == "robust"
     errors = {name: np.abs(refit.xi - XI).max() for name, refit in found.refits.items()}
     assert errors["robust"] < 0.2 * errors["pooled"]
@@ -86,7 +87,7 @@ def test_held_out_rows_prefer_the_robust_fit_where_rows_are_spoiled():
 
 
 def test_the_papers_refit_stays_available():
-    found = svws.select_from(systems(), PARAMS)
+    found = rule.select_from(systems(), PARAMS)
     trace = found.trace
     np.testing.assert_array_equal(found.refits["ridge"].xi, trace.xi[trace.winner])
     ridge = found.with_refit("ridge")
@@ -106,12 +107,12 @@ def _uneven(seed: int = 0):
 
 def test_known_variances_make_the_best_linear_fit():
     made, variances = _uneven()
-    plain, found = svws.select_from(made, PARAMS), svws.select_from(made, PARAMS, variances)
+    plain, found = rule.select_from(made, PARAMS), rule.select_from(made, PARAMS, variances)
     assert found.support == plain.support == ("u*u_x", "u_xx", "u_xxxx")
     assert found.preferred.startswith("weighted")
     for name in ("ridge", "pooled", "robust"):
         np.testing.assert_array_equal(found.refits[name].xi, plain.refits[name].xi)
-    A, b = robust.stack(made)
+    A, b = refits.stack(made)
     floor = 1e-3 * np.median(variances)
     precision = np.diag(1 / (variances + floor))
     S = A[:, SUPPORT]
@@ -124,25 +125,27 @@ def test_known_variances_make_the_best_linear_fit():
 def test_equal_variances_weigh_nothing():
     made = systems()
     count = sum(len(one) for one in made)
-    found = svws.select_from(made, PARAMS, np.full(count, 3.0))
+    found = rule.select_from(made, PARAMS, np.full(count, 3.0))
     for name in ("pooled", "robust"):
         np.testing.assert_allclose(found.refits[f"weighted {name}"].xi, found.refits[name].xi, rtol=1e-9)
-    assert set(svws.select_from(made, PARAMS, np.zeros(count)).refits) == {"ridge", "pooled", "robust"}
+    assert set(rule.select_from(made, PARAMS, np.zeros(count)).refits) == {"ridge", "pooled", "robust"}
 
 
 @pytest.mark.parametrize("variances", [np.ones(3), np.full(2400, -1.0)])
 def test_variances_that_do_not_fit_the_rows_are_refused(variances):
     with pytest.raises(ValueError, match="give one, not negative"):
-        svws.select_from(systems(), PARAMS, variances)
+        rule.select_from(systems(), PARAMS, variances)
 
 
 def test_a_rows_variance_is_the_fields_under_its_kernel():
     params = WeakParams((0.8, 0.2), (6, 5), (40, 40), 6)
     domain = Domain((0.0,), (2 * np.pi,), 0.0, 1.0, (True,))
-    made = [weak.assemble(CallableField(lambda x, t: x + t, domain), LIBRARY, params, np.array([0.3, 0.6]))]
-    flat = robust.row_variances(CallableField(lambda x, t: 2.0 + 0 * x * t, domain), params, made)
-    mass = np.prod([weak.weights(h, 400, 6, 0).sum() for h in params.half_widths])
+    made = [
+        assembly.assemble(CallableField(lambda x, t: x + t, domain), LIBRARY, params, np.array([0.3, 0.6]))
+    ]
+    flat = refits.row_variances(CallableField(lambda x, t: 2.0 + 0 * x * t, domain), params, made)
+    mass = np.prod([patches.weights(h, 400, 6, 0).sum() for h in params.half_widths])
     np.testing.assert_allclose(flat, 2.0 * mass, rtol=1e-4)
     # Where the variance is affine, its mean under a symmetric kernel is its value at the center.
-    slope = robust.row_variances(CallableField(lambda x, t: 1 + x + 0 * t, domain), params, made)
+    slope = refits.row_variances(CallableField(lambda x, t: 1 + x + 0 * t, domain), params, made)
     np.testing.assert_allclose(slope, mass * (1 + made[0].centers[:, 0]), rtol=1e-4)

@@ -3,17 +3,20 @@
 import json
 import os
 import signal
-from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from fts import paper_tables, plans, records, runs, studies, tables, verify
+from fts import recipes
+from fts.data.problems import problem
+from fts.fields.shipped import field_path, load_field
 from fts.params import TEST_SEEDS
-from fts.records import RunRecord
-from fts.runs import Task
+from fts.studies import __main__ as cli
+from fts.studies import plans, published, records, runs, tables, verify, workers
+from fts.studies.records import RunRecord
+from fts.studies.runs import Task
 
 TASK = plans.paper_task("main", "ks", "S20", 1301)
 
@@ -28,17 +31,31 @@ def finished(task: Task, e_xi: float = 0.01, exact: bool = True) -> RunRecord:
     return replace(runs.failure(task, ""), terms=terms, score=score)
 
 
-class Here:
-    """A client that runs at once, in this process."""
+class Later:
+    """A run that takes place when its outcome is asked for, as one on a busy worker does."""
 
-    def submit(self, run, task, **_) -> Future:
-        future: Future = Future()
+    def __init__(self, run, task: Task) -> None:
+        self.run, self.task, self.error = run, task, None
+
+    def exception(self) -> Exception | None:
         try:
-            future.set_result(run(task))
+            self.record = self.run(self.task)
         except Exception as error:
-            future.set_exception(error)
-        future.release = lambda: None
-        return future
+            self.error = error
+        return self.error
+
+    def result(self) -> RunRecord:
+        return self.record
+
+    def release(self) -> None:
+        pass
+
+
+class Here:
+    """A client with one worker, this process."""
+
+    def submit(self, run, task, **_) -> Later:
+        return Later(run, task)
 
 
 @pytest.fixture
@@ -51,49 +68,53 @@ def here(monkeypatch) -> Here:
 def test_plans_are_the_papers_rows():
     main = list(plans.main(TEST_SEEDS))
     assert len(main) == 120
-    ours = {(task.problem, task.protocol) for task in main if task.method == "paper"}
-    assert ours == {place[1:] for place in paper_tables.main().cells}
-    rows = {task.method for task in plans.ablations(TEST_SEEDS)}
-    published = paper_tables.adapters().cells | paper_tables.capacity().cells | paper_tables.objective().cells
-    assert rows == {row for row, *_ in published} - {"structured"} | {"coordinate, slow time"}
+    ours = {(task.problem, task.protocol) for task in main if task.row == "paper"}
+    assert ours == {place[1:] for place in published.main().cells}
+    rows = {task.row for task in plans.ablations(TEST_SEEDS)}
+    cells = published.adapters().cells | published.capacity().cells | published.objective().cells
+    assert rows == {row for row, *_ in cells} - {"structured"} | {"coordinate, slow time"}
     for name, plan in plans.STUDIES.items():
         keys = [task.key for task in plan(TEST_SEEDS)]
         assert len(set(keys)) == len(keys), f"{name} plans one run twice"
+
+
+def _with_tau(params, tau: float):
+    return replace(params, svws=replace(params.svws, tau=tau))
 
 
 def test_a_study_records_at_once_and_resumes(tmp_path, here):
     path, seen = tmp_path / "main.jsonl", []
 
     def run(task: Task) -> RunRecord:
-        if path.is_file():
-            assert len(records.read(path)) >= 0
+        recorded = [one.seed for one in records.read(path)] if path.is_file() else []
+        assert recorded == seen, "every finished run is on disk before the next one is asked for"
         seen.append(task.seed)
         return finished(task)
 
     tasks = [replace(TASK, seed=seed) for seed in (1, 2, 3)]
-    studies.run_study(tasks[:2], path, here, run=run)
-    studies.run_study(tasks, path, here, run=run)
+    workers.run_study(tasks[:2], path, here, run=run)
+    workers.run_study(tasks, path, here, run=run)
     assert seen == [1, 2, 3]
     assert [one.seed for one in records.read(path)] == [1, 2, 3]
-    changed = [replace(task, svws=replace(task.svws, tau=0.6)) for task in tasks]
-    studies.run_study(changed, path, here, run=run)
+    changed = [replace(task, params=_with_tau(task.params, 0.6)) for task in tasks]
+    workers.run_study(changed, path, here, run=run)
     assert seen == [1, 2, 3, 1, 2, 3], "other parameters are other runs"
 
 
 def test_a_failing_run_is_recorded_and_repeated_only_on_request(tmp_path, here):
     path = tmp_path / "main.jsonl"
     broken = [replace(TASK, protocol="S20000", seed=seed) for seed in (1, 2)]
-    made = studies.run_study(broken, path, here)
+    made = workers.run_study(broken, path, here)
     assert len(made) == 2
     assert all("unknown protocol 'S20000'" in one.error for one in made)
-    assert not studies.run_study(broken, path, here)
-    assert len(studies.run_study(broken, path, here, again=True)) == 2
+    assert not workers.run_study(broken, path, here)
+    assert len(workers.run_study(broken, path, here, again=True)) == 2
     assert tables.summarize(tables.read_study("main", tmp_path))["paper", "ks", "S20000", 0.0].exact == 0
 
     def lost(task: Task) -> RunRecord:
         raise MemoryError("the worker is gone")
 
-    (one,) = studies.run_study([replace(TASK, seed=9)], path, here, run=lost)
+    (one,) = workers.run_study([replace(TASK, seed=9)], path, here, run=lost)
     assert one.error == "MemoryError: the worker is gone"
 
 
@@ -111,10 +132,10 @@ def test_summaries_are_counts_and_medians():
 
 def _folder(tmp_path: Path, e_xi: float = 0.01) -> Path:
     """Records of the paper's row for all regimes, with terms that are the truth but for a shift."""
-    for place in paper_tables.main().cells:
+    for place in published.main().cells:
         for seed in TEST_SEEDS:
             task = plans.paper_task("main", place[1], place[2], seed)
-            terms = dict(verify.truth_terms(task.problem))
+            terms = {str(term): value for term, value in problem(task.problem).equation.physical().items()}
             first = next(iter(terms))
             terms[first] *= 1 + e_xi
             score = verify.score_terms(terms, task.problem) | {"e_u": 0.01}
@@ -126,7 +147,7 @@ def _folder(tmp_path: Path, e_xi: float = 0.01) -> Path:
 def test_verify_is_silent_when_all_follows(tmp_path, capsys):
     folder = _folder(tmp_path)
     assert list(verify.check(folder)) == []
-    assert studies.main(["verify", "--folder", str(folder)]) == 0
+    assert cli.main(["verify", "--folder", str(folder)]) == 0
     assert "30 runs checked, 0 differences" in capsys.readouterr().out
 
 
@@ -147,7 +168,7 @@ def test_verify_notices_a_changed_cell_a_changed_score_and_a_lost_recovery(tmp_p
     records.append(folder / "main.jsonl", finished(replace(TASK, seed=TEST_SEEDS[0]), exact=False))
     lines = list(verify.check(folder))
     assert any("ks-S20 recovers 4 of 5, not 5" in line for line in lines)
-    assert studies.main(["verify", "--folder", str(folder)]) != 0
+    assert cli.main(["verify", "--folder", str(folder)]) != 0
 
 
 def test_fresh_runs_are_held_against_the_committed_ones():
@@ -158,12 +179,64 @@ def test_fresh_runs_are_held_against_the_committed_ones():
     lost = [*committed[:-1], finished(replace(TASK, seed=TEST_SEEDS[-1]), exact=False)]
     assert any("4 of 5 exact, committed 5 of 5" in line for line in verify.compare_runs(lost, committed))
     assert any("no fresh runs" in line for line in verify.compare_runs([], committed))
-    other = [replace(one, method="another") for one in committed]
+    other = [replace(one, row="another") for one in committed]
     assert any("no committed runs" in line for line in verify.compare_runs(other, committed))
 
 
+def test_records_of_no_study_are_noticed(tmp_path):
+    folder = _folder(tmp_path)
+    records.append(folder / "forgotten.jsonl", finished(replace(TASK, study="forgotten")))
+    assert any("forgotten.jsonl belongs to no study" in line for line in verify.check(folder))
+
+
+@pytest.mark.parametrize(
+    "task", [plans.weighted_task("main", "kdv", "T20", 1301), TASK], ids=["kernel", "paper"]
+)
+def test_a_task_runs_to_the_record_that_is_committed(task):
+    """On the shipped field: the same terms, and coefficients, risks and errors to six digits."""
+    (committed,) = [one for one in tables.read_study("main") if one.key == task.key]
+    one = runs.run(task)
+    assert one.error == ""
+    assert list(verify.check_record(one)) == []
+    assert one.terms == pytest.approx(committed.terms, rel=1e-6)
+    assert one.score["e_u"] == pytest.approx(committed.score["e_u"], rel=1e-6)
+    assert one.extra["recurrence"] == committed.extra["recurrence"]
+    assert one.extra["refits"].keys() == committed.extra["refits"].keys()
+
+
+def test_compared_selectors_are_scored_as_they_are_recorded():
+    task = replace(plans.paper_task("thresholds", "ad", "T20", 1301), method="freeze, then compare")
+    (committed,) = [one for one in tables.read_study("thresholds") if one.key == task.key]
+    selectors = runs.run(task).extra["selectors"]
+    assert selectors.keys() == committed.extra["selectors"].keys()
+    for name, score in committed.extra["selectors"].items():
+        assert selectors[name]["exact"] == score["exact"]
+        assert selectors[name]["terms"] == pytest.approx(score["terms"], rel=1e-6)
+
+
+def test_every_shipped_field_has_a_task_that_makes_it(root):
+    planned = {
+        field_path(task.problem, task.protocol, task.seed, task.noise, task.params.field.recipe)
+        for task in plans.fields(TEST_SEEDS)
+    }
+    assert planned == set((root / "book" / "fields").glob("*.fts"))
+
+
+def test_the_command_for_fields_makes_what_is_missing_or_old(tmp_path, monkeypatch):
+    monkeypatch.setenv("FTS_FIELDS", str(tmp_path))
+    made = []
+    monkeypatch.setattr(recipes, "make", lambda observations, params: made.append(params) or FIELD)
+    command = ["fields", "--seeds", "1301", "--problem", "kdv"]
+    assert cli.main(command) == 0
+    assert {params.recipe for params in made} == {"paper", "kernel"}
+    assert len(list(tmp_path.glob("kdv-*.fts"))) == len(made) == 4
+
+
+FIELD = load_field("kdv", "S20", seed=1301)
+
+
 def test_the_list_names_every_study(capsys):
-    assert studies.main(["list"]) == 0
+    assert cli.main(["list"]) == 0
     out = capsys.readouterr().out
     assert all(name in out for name in plans.STUDIES)
 
@@ -185,8 +258,8 @@ def test_the_run_of_a_killed_worker_is_retried(tmp_path):
         return outcomes[task.seed]
 
     path = tmp_path / "main.jsonl"
-    with studies.workers(None, 2) as client:
-        studies.run_study(tasks, path, client, run=run)
+    with workers.workers(None, 2) as client:
+        workers.run_study(tasks, path, client, run=run)
     assert mark.exists()
     found = {one.seed: one.error for one in records.read(path)}
     assert found == {1: "", 2: "", 3: "ValueError: this run fails"}
@@ -207,7 +280,7 @@ def page_faults() -> int:
 @pytest.mark.slow
 def test_workers_keep_the_memory_they_free():
     pytest.importorskip("distributed", reason="Dask is not installed (extra `studies`)")
-    with studies.workers(None, 1) as client:
+    with workers.workers(None, 1) as client:
         faults = client.submit(page_faults).result()
     # A megabyte is 256 pages: returned to the system each time, it would fault 51,200 times.
     assert faults < 5_000
@@ -224,6 +297,6 @@ def test_every_committed_score_follows_from_its_terms(root):
 def test_the_papers_row_is_recorded_completely_and_exactly():
     found = tables.summarize(tables.read_study("main"))
     for row in ("paper", "projected", "kernel", "kernel, weighted"):
-        for _, problem, protocol in paper_tables.main().cells:
-            cell = found[row, problem, protocol, 0.0]
-            assert (cell.runs, cell.exact) == (5, 5), f"{row} {problem}-{protocol}"
+        for _, name, protocol in published.main().cells:
+            cell = found[row, name, protocol, 0.0]
+            assert (cell.runs, cell.exact) == (5, 5), f"{row} {name}-{protocol}"

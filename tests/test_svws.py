@@ -1,6 +1,5 @@
 """Algorithm S1 step by step on made systems, its variants, its edge cases, and the whole on a known field."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -8,13 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fts import svws
 from fts.domain import Domain
-from fts.frozen import CallableField
+from fts.equations.terms import Library
+from fts.fields.given import CallableField
+from fts.fields.shipped import load_field
 from fts.params import PAPER
-from fts.selection import Candidates, Selection, standard_error
-from fts.terms import Library
-from fts.weak import WeakSystem
+from fts.svws import ablation, rule, select
+from fts.svws.selection import Candidates, Selection, standard_error
+from fts.svws.settings import prepare, problem_of
+from fts.weak.assembly import WeakSystem
 
 LIBRARY = Library.parse(["1", "u", "u^2", "u^3", "u*u_x", "u_xx", "u_xxx", "u_xxxx"])
 PARAMS = PAPER["ks"].svws
@@ -42,7 +43,7 @@ def by_hand(*supports: tuple[int, ...], counts: tuple[int, ...]) -> Candidates:
 
 
 def test_a_planted_equation_is_selected_with_its_trace():
-    found = svws.select_from(systems(), PARAMS)
+    found = rule.select_from(systems(), PARAMS)
     assert found.support == ("u*u_x", "u_xx", "u_xxxx")
     np.testing.assert_allclose(found.xi, XI, atol=0.02)
     trace = found.trace
@@ -63,17 +64,17 @@ def test_a_planted_equation_is_selected_with_its_trace():
 def test_recurrence_is_the_frequency_over_all_proposals():
     pool = by_hand((4, 5), (4, 5, 7), (), counts=(3, 5, 2))
     np.testing.assert_allclose(pool.pi, [0, 0, 0, 0, 0.8, 0.8, 0, 0.5])
-    stable, eligible, fallback = svws.filter_stable(pool, 0.5)
+    stable, eligible, fallback = rule.filter_stable(pool, 0.5)
     assert (stable, eligible, fallback) == ((4, 5, 7), (0, 1, 2), False), "a frequency of tau is stable"
-    stable, eligible, _ = svws.filter_stable(pool, 0.51)
+    stable, eligible, _ = rule.filter_stable(pool, 0.51)
     assert (stable, eligible) == ((4, 5), (0, 2))
 
 
 def test_without_a_stable_support_all_are_eligible():
     pool = by_hand((1,), (2,), (3,), counts=(1, 1, 1))
-    assert svws.filter_stable(pool, 0.5) == ((), (0, 1, 2), True)
+    assert rule.filter_stable(pool, 0.5) == ((), (0, 1, 2), True)
     fit, *validation = systems()[:8]
-    found = svws.choose(pool, fit, validation, PARAMS)
+    found = rule.choose(pool, fit, validation, PARAMS)
     assert found.trace.fallback
     assert found.trace.reason.startswith("no support was stable")
 
@@ -85,14 +86,14 @@ def test_one_standard_error_by_hand():
     lowest = 1.0 + base * spread / base.std(ddof=1)
     assert standard_error(lowest[None])[0] == pytest.approx(0.1)
     risks = np.stack([np.full(7, 1.1 - 1e-9), lowest, np.full(7, 1.1 + 1e-9), np.full(7, 5.0)])
-    assert svws.one_standard_error(risks) == (0, 1)
+    assert rule.one_standard_error(risks) == (0, 1)
 
 
 def _choose(monkeypatch, pool: Candidates, risks: np.ndarray) -> Selection:
     """The rule on given risks: the refits are real, the risks are by hand."""
-    monkeypatch.setattr(svws, "validate", lambda xi, validation, epsilon: risks)
+    monkeypatch.setattr(rule, "validate", lambda xi, validation, epsilon: risks)
     fit, *validation = systems()[:8]
-    return svws.choose(pool, fit, validation, replace(PARAMS, tau=0.0))
+    return rule.choose(pool, fit, validation, replace(PARAMS, tau=0.0))
 
 
 def test_the_lexicographic_rule_prefers_small_then_low_then_frequent(monkeypatch):
@@ -113,12 +114,12 @@ def test_the_lexicographic_rule_prefers_small_then_low_then_frequent(monkeypatch
 def test_refits_and_risks_are_the_formulas():
     fit, *validation = systems()[:8]
     pool = by_hand((4, 5, 7), (1, 4), counts=(1, 1))
-    xi = svws.refit_all(pool, (0, 1), fit, 1e-4)
+    xi = rule.refit_all(pool, (0, 1), fit, 1e-4)
     D = np.linalg.norm(fit.A, axis=0)
     unit = (fit.A / D)[:, [1, 4]]
     expected = np.linalg.solve(unit.T @ unit + 1e-4 * np.eye(2), unit.T @ fit.b) / D[[1, 4]]
     np.testing.assert_allclose(xi[1][[1, 4]], expected, rtol=1e-10)
-    risks = svws.validate(xi, validation, 1e-12)
+    risks = rule.validate(xi, validation, 1e-12)
     for row, coefficients in enumerate(xi):
         for s, one in enumerate(validation):
             by_definition = np.sum((one.A @ coefficients - one.b) ** 2) / (np.sum(one.b**2) + 1e-12)
@@ -127,18 +128,18 @@ def test_refits_and_risks_are_the_formulas():
 
 def test_no_system_has_two_roles():
     made = systems()
-    generation, fit, validation = svws.roles(made, PARAMS)
+    generation, fit, validation = rule.roles(made, PARAMS)
     assert (len(generation), len(validation)) == (12, 7)
     assert [*generation, fit, *validation] == made
     with pytest.raises(ValueError, match="same phase"):
-        svws.roles([*made[:-1], made[0]], PARAMS)
+        rule.roles([*made[:-1], made[0]], PARAMS)
     with pytest.raises(ValueError, match="19 systems for 20 roles"):
-        svws.roles(made[:-1], PARAMS)
+        rule.roles(made[:-1], PARAMS)
 
 
 def test_a_field_at_rest_has_the_empty_equation():
     quiet = [replace(one, b=np.zeros_like(one.b)) for one in systems()]
-    found = svws.select_from(quiet, PARAMS)
+    found = rule.select_from(quiet, PARAMS)
     assert found.support == ()
     assert str(found) == "u_t = 0"
     assert found.trace.candidates.supports == ((),)
@@ -152,7 +153,7 @@ def test_zero_and_dependent_columns_are_survived():
         A[:, 2] = A[:, 1]
         return replace(one, A=A)
 
-    found = svws.select_from([spoil(one) for one in systems()], PARAMS)
+    found = rule.select_from([spoil(one) for one in systems()], PARAMS)
     assert found.support == ("u*u_x", "u_xx", "u_xxxx")
     assert found.recurrence["1"] == 0.0
 
@@ -167,7 +168,7 @@ def test_the_support_ignores_units_and_row_order(seed):
     for one in made:
         rows = rng.permutation(len(one))
         moved.append(replace(one, A=(one.A * scales)[rows], b=one.b[rows], centers=one.centers[rows]))
-    before, after = svws.select_from(made, PARAMS), svws.select_from(moved, PARAMS)
+    before, after = rule.select_from(made, PARAMS), rule.select_from(moved, PARAMS)
     assert before.support == after.support
     assert before.trace.candidates.counts == after.trace.candidates.counts
     np.testing.assert_allclose(after.xi * scales, before.xi, rtol=1e-6)
@@ -175,36 +176,18 @@ def test_the_support_ignores_units_and_row_order(seed):
 
 def test_variants_share_the_pool_and_differ_in_the_rule():
     made = systems(noise=0.5)
-    generation, fit, validation = svws.roles(made, PARAMS)
-    pool = svws.generate(generation, PARAMS)
-    lowest = svws.minimum_risk(pool, fit, validation, PARAMS)
+    generation, fit, validation = rule.roles(made, PARAMS)
+    pool = rule.generate(generation, PARAMS)
+    lowest = ablation.minimum_risk(pool, fit, validation, PARAMS)
     assert lowest.trace.mu[lowest.trace.winner] == lowest.trace.mu.min()
     assert len(lowest.trace.eligible) == len(pool.supports)
-    free = svws.without_filter(pool, fit, validation, PARAMS)
+    free = ablation.without_filter(pool, fit, validation, PARAMS)
     assert len(free.trace.eligible) == len(pool.supports)
-    vote = svws.majority(pool, fit, PARAMS)
+    vote = ablation.majority(pool, fit, PARAMS)
     assert set(vote.support) == {name for name, pi in zip(LIBRARY.names, pool.pi, strict=True) if pi > 0.5}
-    one = svws.single(generation[0], 2.0, PARAMS)
+    one = ablation.single(generation[0], 2.0, PARAMS)
     assert one.method == "stlsq 2"
     assert set(one.support) == {LIBRARY.names[j] for j in pool.supports[pool.proposals[0, -1]]}
-
-
-def test_json_round_trip():
-    found = svws.select_from(systems(), PARAMS)
-    again = Selection.from_json(found.to_json())
-    assert again.to_json() == found.to_json()
-    assert again.equation == found.equation
-    assert again.recurrence == found.recurrence
-    np.testing.assert_array_equal(again.trace.risks, found.trace.risks)
-    assert json.loads(found.to_json())["trace"]["reason"] == found.trace.reason
-    plain = Selection(LIBRARY, XI, "by hand")
-    assert Selection.from_json(plain.to_json()).support == plain.support
-    with pytest.raises(ValueError, match="no trace"):
-        plain.recurrence
-    with pytest.raises(ValueError, match="without systems"):
-        plain.intervals
-    with pytest.raises(ValueError, match="no refit 'robust'"):
-        plain.with_refit("robust")
 
 
 # Two waves with u_t = -2 u_x exactly; u_xx stays independent of u because the wave numbers differ.
@@ -215,16 +198,50 @@ WAVES = CallableField(
 
 
 def test_select_reads_the_equation_off_a_known_field():
-    found = svws.select(WAVES, ["1", "u", "u^2", "u_x", "u_xx"])
+    found = select.select(WAVES, ["1", "u", "u^2", "u_x", "u_xx"])
     assert found.support == ("u_x",)
     assert found.coefficients["u_x"] == pytest.approx(-2, abs=1e-3)
-    other = svws.select(WAVES, ["1", "u", "u^2", "u_x", "u_xx"], seed=7)
+    other = select.select(WAVES, ["1", "u", "u^2", "u_x", "u_xx"], seed=7)
     assert other.support == found.support
     assert other.xi[3] != found.xi[3], "another seed draws other phases"
 
 
 def test_select_refuses_what_it_cannot_read():
     with pytest.raises(ValueError, match="unknown library 'burgers'"):
-        svws.select(WAVES, "burgers")
+        select.select(WAVES, "burgers")
     with pytest.raises(ValueError, match="needs 2 spatial axes"):
-        svws.select(WAVES, ["u", "u_yy"])
+        select.select(WAVES, ["u", "u_yy"])
+
+
+def test_a_selection_without_a_trace_says_so():
+    plain = Selection(LIBRARY, XI, "by hand")
+    with pytest.raises(ValueError, match="no trace"):
+        plain.recurrence
+    with pytest.raises(ValueError, match="without systems"):
+        plain.intervals
+    with pytest.raises(ValueError, match="no refit 'robust'"):
+        plain.with_refit("robust")
+
+
+def test_a_librarys_name_is_only_a_list_of_terms():
+    """KS's patches are wider than this domain: the name of its library must not bring them along."""
+    ready = prepare(WAVES, "ks")
+    assert ready.library.names == PAPER_LIBRARY
+    assert ready.weak != PAPER["ks"].weak
+    assert max(ready.weak.half_widths) < 1.5
+    assert ready.params.lam0 != PAPER["ks"].svws.lam0
+    assert select.select(WAVES, "ks").library.names == PAPER_LIBRARY
+
+
+def test_the_papers_settings_belong_to_fields_of_its_problems():
+    field = load_field("ks", "S20", seed=1301)
+    assert problem_of(field) == "ks"
+    for library in ("ks", "kdv", ["u*u_x", "u_xx"]):
+        ready = prepare(field, library)
+        assert (ready.weak, ready.params) == (PAPER["ks"].weak, PAPER["ks"].svws)
+    stranger = replace(field, made=replace(field.made, problem=None))
+    assert problem_of(stranger) is None
+    assert prepare(stranger, "ks").weak != PAPER["ks"].weak
+
+
+PAPER_LIBRARY = ("1", "u", "u^2", "u^3", "u*u_x", "u_xx", "u_xxx", "u_xxxx")

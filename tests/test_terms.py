@@ -12,9 +12,11 @@ import sympy
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from fts import calculus, expressions, grammar
-from fts.strong import strong
-from fts.terms import Equation, Library, Term, TermError, parse_term
+from fts.equations import algebra, calculus, expressions, grammar
+from fts.equations.equation import Equation
+from fts.equations.grammar import TermError
+from fts.equations.strong import strong
+from fts.equations.terms import Library, Term, parse_term
 
 LIBRARY_1D = ["1", "u", "u^2", "u^3", "u*u_x", "u_xx", "u_xxx", "u_xxxx"]
 LIBRARY_2D = ["1", "u", "u^2", "u_x", "u_y", "u_xx", "u_yy"]
@@ -176,13 +178,13 @@ TREES = st.recursive(
 def build(tree: float | str | tuple) -> expressions.Expression:
     """The expression of a drawn tree; built in the test, because the type checks draw random numbers."""
     if isinstance(tree, float):
-        return expressions.constant(tree)
+        return algebra.constant(tree)
     if isinstance(tree, str):
-        return expressions.state(float(tree[2:] or 1))
+        return algebra.state(float(tree[2:] or 1))
     name, left, right = tree
     if name in ("+", "*"):
-        return {"+": expressions.add, "*": expressions.multiply}[name](build(left), build(right))
-    return expressions.call(name, build(left))
+        return {"+": algebra.add, "*": algebra.multiply}[name](build(left), build(right))
+    return algebra.call(name, build(left))
 
 
 @settings(max_examples=100, deadline=None)
@@ -267,7 +269,7 @@ def test_terms_are_ordered_hashable_values() -> None:
     assert sorted(library, reverse=True)[::-1] == list(library)
     assert len({parse_term("u*u_x"), parse_term("u_x*u"), parse_term("0.5*D_x(u^2)")}) == 1
     assert parse_term("u_x") < parse_term("u_y") < parse_term("u_xx")
-    assert Term((2,), 1.0, expressions.state()) == parse_term("u_xx")
+    assert Term((2,), 1.0, algebra.state()) == parse_term("u_xx")
 
 
 def test_libraries_refuse_dependent_terms_and_missing_axes() -> None:

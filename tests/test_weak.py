@@ -5,6 +5,7 @@ import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from math import factorial
 
 import numpy as np
 import pytest
@@ -15,13 +16,14 @@ from numpy.polynomial import Polynomial
 from scipy.integrate import cubature, quad
 from scipy.special import beta
 
-from fts import weak
-from fts.continuity import entry_bounds, kernel_norm
 from fts.domain import Domain
-from fts.frozen import CallableField, TabulatedField
+from fts.equations.equation import Equation
+from fts.equations.strong import strong
+from fts.equations.terms import Library, Term, parse_term
+from fts.fields.given import CallableField, TabulatedField
 from fts.params import PAPER, Rule, WeakParams
-from fts.strong import strong
-from fts.terms import Equation, Library, Term, parse_term
+from fts.weak import assembly, patches
+from fts.weak.bounds import bump_norm, entry_bounds
 
 LIBRARY = Library.parse(["1", "u", "u^2", "u^3", "u*u_x", "u_xx", "u_xxx", "u_xxxx"])
 LINE = Domain((0.0,), (2.0,), 0.0, 1.0, (False,))
@@ -93,31 +95,35 @@ def test_entries_agree_with_an_independent_integrator(
     """Every term, every dimension: weak column = integral of the strong term times psi."""
     params = WeakParams((0.6,) * d + (0.4,), (1,) * (d + 1), (nodes,) * (d + 1), 8, rule)
     library = Library.parse(TERMS[d])
-    system = weak.assemble(field_of(FIELDS[d], d), library, params, np.full(d + 1, 0.5))
+    system = assembly.assemble(field_of(FIELDS[d], d), library, params, np.full(d + 1, 0.5))
     for j, term in enumerate(library):
         exact = entry_by_cubature(term, FIELDS[d], d, params)
-        scale = kernel_norm(params, (*term.alpha[:d], 0))  # cancellation: psi' carries signs
+        scale = bump_norm(params, (*term.alpha[:d], 0))  # cancellation: psi' carries signs
         assert abs(system.A[0, j] - exact) < tolerance * scale, str(term)
     derivative = sympy.diff(FIELDS[d], T)
     exact = entry_by_cubature(parse_term("u"), derivative, d, params)
-    assert abs(system.b[0] - exact) < tolerance * kernel_norm(params, (0,) * d + (1,))
+    assert abs(system.b[0] - exact) < tolerance * bump_norm(params, (0,) * d + (1,))
 
 
 @pytest.mark.parametrize("p", [2, 4, 8])
-def test_kernel_derivatives_and_ends(p: int) -> None:
+def test_derivatives_and_ends_of_the_test_function(p: int) -> None:
     s = np.linspace(-1, 1, 41)[1:-1]
     polynomial = Polynomial([1, 0, -1]) ** p
     for order in range(p + 1):
         exact = polynomial.deriv(order)(s) if order else polynomial(s)
-        np.testing.assert_allclose(weak.kernel(s, p, order), exact, atol=1e-12 * np.abs(exact).max())
+        np.testing.assert_allclose(patches.bump(s, p, order), exact, atol=1e-12 * np.abs(exact).max())
     ends = np.array([-1.0, 1.0, -1.5, 3.0])
-    assert all((weak.kernel(ends, p, order) == 0).all() for order in range(p))
-    near_end = weak.kernel(np.array([1 - 1e-9]), p, p - 1)
-    assert abs(near_end[0]) < 1e-6 * weak.kernel(np.array([0.3]), p, 0).size * 10.0**p
+    assert all((patches.bump(ends, p, order) == 0).all() for order in range(p))
+    # The last derivative of (1 - s)^p (1 + s)^p that vanishes does so like p! 2^p gap, and what follows is
+    # smaller by p (p + 1)/4 gap.
+    gap = 2.0**-30
+    near_ends = patches.bump(np.array([gap - 1, 1 - gap]), p, p - 1)
+    slope = factorial(p) * 2.0**p
+    np.testing.assert_allclose(near_ends, [slope * gap, -slope * gap], rtol=p**2 * gap)
 
 
-def test_the_constant_column_is_the_integral_of_the_kernel() -> None:
-    system = weak.assemble(field_of(FIELDS[1], 1), LIBRARY, ONE, np.array([0.5, 0.5]))
+def test_the_constant_column_is_the_integral_of_the_test_function() -> None:
+    system = assembly.assemble(field_of(FIELDS[1], 1), LIBRARY, ONE, np.array([0.5, 0.5]))
     exact = 0.6 * 0.4 * beta(0.5, 9) ** 2
     np.testing.assert_allclose(system.A[:, 0], exact, rtol=1e-9)
 
@@ -129,7 +135,7 @@ def test_quadrature_converges_at_the_euler_maclaurin_order(p: int, order: int, e
     exact = (-1) ** order * by_parts * 0.6 ** (1 - order)
 
     def error(n: int) -> float:
-        return abs(weak.weights(0.6, n, p, order) @ np.exp(weak.quadrature(n)[0]) - exact)
+        return abs(patches.weights(0.6, n, p, order) @ np.exp(patches.quadrature(n)[0]) - exact)
 
     coarse, fine = 16, 32
     assert np.log2(error(coarse) / error(fine)) == pytest.approx(expected, abs=0.25)
@@ -137,37 +143,37 @@ def test_quadrature_converges_at_the_euler_maclaurin_order(p: int, order: int, e
 
 @pytest.mark.parametrize("p", [2, 4, 8])
 def test_gauss_nodes_integrate_polynomials_exactly(p: int) -> None:
-    """n nodes take degree 2 n - 1: the kernel's 2 p and as much of the field as is left."""
+    """n nodes take degree 2 n - 1: the test function's 2 p and as much of the field as is left."""
     nodes = p + 3
     field = Polynomial([0.3, -1.0, 0.5, 2.0, -0.7, 1.1])
     integral = (field * Polynomial([1, 0, -1]) ** p).integ()
     exact = 0.6 * (integral(1) - integral(-1))
-    s = weak.quadrature(nodes, "gauss")[0]
-    assert weak.weights(0.6, nodes, p, 0, "gauss") @ field(s) == pytest.approx(exact, rel=1e-13)
+    s = patches.quadrature(nodes, "gauss")[0]
+    assert patches.weights(0.6, nodes, p, 0, "gauss") @ field(s) == pytest.approx(exact, rel=1e-13)
 
 
 def test_an_unknown_rule_is_refused() -> None:
     with pytest.raises(ValueError, match="unknown quadrature rule 'simpson': choose 'midpoint'"):
-        inspect.unwrap(weak.quadrature)(8, "simpson")  # past the type checker of the tests
+        inspect.unwrap(patches.quadrature)(8, "simpson")  # past the type checker of the tests
 
 
 def test_nodes_refine_every_column_of_a_system() -> None:
     field = field_of(FIELDS[1], 1)
-    reference = weak.assemble(field, LIBRARY, replace(ONE, nodes=(160, 160)), np.array([0.5, 0.5]))
-    scales = [kernel_norm(ONE, (*term.alpha[:1], 0)) for term in LIBRARY]
+    reference = assembly.assemble(field, LIBRARY, replace(ONE, nodes=(160, 160)), np.array([0.5, 0.5]))
+    scales = [bump_norm(ONE, (*term.alpha[:1], 0)) for term in LIBRARY]
     errors = []
     for n in (20, 40, 80):
-        system = weak.assemble(field, LIBRARY, replace(ONE, nodes=(n, n)), np.array([0.5, 0.5]))
+        system = assembly.assemble(field, LIBRARY, replace(ONE, nodes=(n, n)), np.array([0.5, 0.5]))
         errors.append((np.abs(system.A - reference.A)[0] / scales).max())
     assert errors[0] / errors[1] > 2**4
     assert errors[1] / errors[2] > 2**4
     assert errors[2] < 1e-7
 
 
-def residual(system: weak.WeakSystem, xi: np.ndarray, params: WeakParams, largest: float) -> float:
+def residual(system: assembly.WeakSystem, xi: np.ndarray, params: WeakParams, largest: float) -> float:
     """Largest |A xi - b| in units of what the integrals are made of: sum_j |xi_j| ||D psi|| ||u||."""
     d = len(params.nodes) - 1
-    norms = np.array([kernel_norm(params, (*term.alpha[:d], 0)) for term in system.library])
+    norms = np.array([bump_norm(params, (*term.alpha[:d], 0)) for term in system.library])
     volume = np.prod([2 * h for h in params.half_widths])
     return float(np.abs(system.A @ xi - system.b).max() / (np.abs(xi) @ norms * largest * np.sqrt(volume)))
 
@@ -188,7 +194,7 @@ def test_linear_equations_hold_on_their_exact_solutions(xi: tuple[float, ...], s
         return sum((a * np.exp(1j * q * x + s * t)).real for a, q, s in zip(amplitude, k, sigma, strict=True))
 
     library = Library.parse(["u", "u_x", "u_xx", "u_xxx", "u_xxxx"])
-    system = weak.assemble(CallableField(u, LINE), library, FINE, rng.random(2))
+    system = assembly.assemble(CallableField(u, LINE), library, FINE, rng.random(2))
     largest = np.abs(CallableField(u, LINE).on_grid(np.linspace(0, 2, 50), np.linspace(0, 1, 50))).max()
     assert residual(system, np.array(xi), FINE, largest) < 1e-7
 
@@ -201,7 +207,7 @@ def test_kdv_solitons_of_any_coefficients_have_no_residual(a: float, b: float, c
     def u(x: np.ndarray, t: np.ndarray) -> np.ndarray:
         return 3 * c / a / np.cosh(np.sqrt(c / b) / 2 * (x - 1 - c * t)) ** 2
 
-    system = weak.assemble(CallableField(u, LINE), LIBRARY, FINE, np.array([0.2, 0.7]))
+    system = assembly.assemble(CallableField(u, LINE), LIBRARY, FINE, np.array([0.2, 0.7]))
     truth = Equation.parse(f"u_t = {-a!r} u*u_x - {b!r} u_xxx").on(LIBRARY)
     assert residual(system, truth, FINE, 3 * c / abs(a) * max(1, 3 * c / abs(a))) < 1e-7
 
@@ -216,7 +222,7 @@ def test_plane_waves_in_three_dimensions_have_no_residual(xi: tuple[float, ...],
         lambda x, y, z, t: np.exp(1j * (k[0] * x + k[1] * y + k[2] * z) + sigma * t).real, box(3)
     )
     params = WeakParams((0.7, 0.7, 0.7, 0.3), (2, 1, 1, 2), (20, 20, 20, 16), power=6)
-    system = weak.assemble(field, Library.parse(["u_x", "u_yy", "u_zz", "u_xz"]), params, rng.random(4))
+    system = assembly.assemble(field, Library.parse(["u_x", "u_yy", "u_zz", "u_xz"]), params, rng.random(4))
     largest = float(np.exp(np.abs(sigma.real)))
     assert residual(system, np.array(xi), params, largest) < 1e-5
 
@@ -245,7 +251,7 @@ def test_discrete_cauchy_schwarz_bounds_hold_entry_by_entry(
     library = Library.parse([*LIBRARY.names, "sin(u)", "D_xx(exp(0.2*u))"])
     params = WeakParams((0.4, 0.2), (3, 2), (nodes, nodes), 6, rule)
     phase = rng.random(2)
-    a, b = (weak.assemble(field, library, params, phase) for field in (u, v))
+    a, b = (assembly.assemble(field, library, params, phase) for field in (u, v))
     bounds = entry_bounds(u, v, library, params, phase)
     slack = 1 + 1e-9
     assert (np.abs(a.b - b.b) <= slack * bounds.b).all()
@@ -256,13 +262,13 @@ def test_discrete_cauchy_schwarz_bounds_hold_entry_by_entry(
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**31))
 def test_exact_cauchy_schwarz_bounds_hold(seed: int) -> None:
-    """B.1 for the integrals themselves: converged quadrature, kernel norms from polynomial integration."""
+    """B.1 for the integrals themselves: converged quadrature, its norms from polynomial integration."""
     rng = np.random.default_rng(seed)
     u, v = random_field(rng), random_field(rng)
     params = WeakParams((0.6, 0.4), (1, 1), (120, 120), power=8)
     phase = np.array([0.5, 0.5])
-    a, b = (weak.assemble(field, LIBRARY, params, phase) for field in (u, v))
-    x, t = (c + h * weak.quadrature(400)[0] for c, h in ((1.0, 0.6), (0.5, 0.4)))
+    a, b = (assembly.assemble(field, LIBRARY, params, phase) for field in (u, v))
+    x, t = (c + h * patches.quadrature(400)[0] for c, h in ((1.0, 0.6), (0.5, 0.4)))
     on_u, on_v = u.on_grid(x, t), v.on_grid(x, t)
     distance = np.sqrt(((on_u - on_v) ** 2).mean() * 4 * 0.6 * 0.4)
     largest = max(np.abs(on_u).max(), np.abs(on_v).max())
@@ -277,20 +283,20 @@ def exact_norm(order_x: int, order_t: int) -> float:
     """||d_x^a d_t^b psi|| on the patch with half-widths 0.6 and 0.4, p = 8, by polynomial antiderivatives."""
     total = 1.0
     for h, order in ((0.6, order_x), (0.4, order_t)):
-        kernel = (Polynomial([1, 0, -1]) ** 8).deriv(order) if order else Polynomial([1, 0, -1]) ** 8
-        primitive = (kernel**2).integ()
+        bump = (Polynomial([1, 0, -1]) ** 8).deriv(order) if order else Polynomial([1, 0, -1]) ** 8
+        primitive = (bump**2).integ()
         total *= (primitive(1.0) - primitive(-1.0)) * h ** (1 - 2 * order)
     return float(np.sqrt(total))
 
 
 def test_the_bounds_are_tight_enough_to_be_useful() -> None:
     """For the worst perturbation, e proportional to D psi, Cauchy-Schwarz is an equality."""
-    s = weak.quadrature(ONE.nodes[0])[0]
-    bump = weak.kernel(s, 8, 2)
+    s = patches.quadrature(ONE.nodes[0])[0]
+    bump = patches.bump(s, 8, 2)
     x = 1.0 + 0.6 * s
     u = CallableField(lambda x, t: np.sin(x) + 0.0 * t, LINE)
-    psi = weak.kernel(weak.quadrature(ONE.nodes[1])[0], 8, 0)
-    axes = (x, 0.5 + 0.4 * weak.quadrature(ONE.nodes[1])[0])
+    psi = patches.bump(patches.quadrature(ONE.nodes[1])[0], 8, 0)
+    axes = (x, 0.5 + 0.4 * patches.quadrature(ONE.nodes[1])[0])
 
     class Perturbed:
         domain = LINE
@@ -301,7 +307,9 @@ def test_the_bounds_are_tight_enough_to_be_useful() -> None:
 
     library = Library.parse(["u_xx"])
     phase = np.array([0.5, 0.5])
-    change = weak.assemble(Perturbed(), library, ONE, phase).A - weak.assemble(u, library, ONE, phase).A
+    change = (
+        assembly.assemble(Perturbed(), library, ONE, phase).A - assembly.assemble(u, library, ONE, phase).A
+    )
     np.testing.assert_allclose(np.abs(change), entry_bounds(u, Perturbed(), library, ONE, phase).A, rtol=1e-9)
 
 
@@ -313,8 +321,8 @@ def test_the_phase_shifts_the_grid() -> None:
     field = random_field(np.random.default_rng(0))
     dx, dt = phase * spacing
     moved = CallableField(lambda x, t: field.function(x + dx, t + dt), LINE)
-    ours = weak.assemble(field, LIBRARY, params, phase)
-    shifted = weak.assemble(moved, LIBRARY, params, np.zeros(2))
+    ours = assembly.assemble(field, LIBRARY, params, phase)
+    shifted = assembly.assemble(moved, LIBRARY, params, np.zeros(2))
     np.testing.assert_allclose(ours.A, shifted.A, rtol=1e-9, atol=1e-9 * np.abs(ours.A).max())
     np.testing.assert_allclose(ours.centers - [dx, dt], shifted.centers, atol=1e-12)
     assert (ours.centers - params.half_widths >= 0).all()
@@ -322,19 +330,19 @@ def test_the_phase_shifts_the_grid() -> None:
 
 
 def test_phases_come_from_the_generator() -> None:
-    first = weak.phases(np.random.default_rng(7), 5, 2)
+    first = patches.phases(np.random.default_rng(7), 5, 2)
     assert first.shape == (5, 3)
-    np.testing.assert_array_equal(first, weak.phases(np.random.default_rng(7), 5, 2))
+    np.testing.assert_array_equal(first, patches.phases(np.random.default_rng(7), 5, 2))
 
 
 def test_blocks_of_patches_give_the_same_system(monkeypatch: pytest.MonkeyPatch) -> None:
     params = WeakParams((0.5, 0.4, 0.3), (5, 3, 4), (9, 8, 7), power=4)
     library = Library.parse(["1", "u", "u*u_x", "u_yy", "u_xy"])
     field = field_of(FIELDS[2], 2)
-    whole = weak.assemble(field, library, params, np.array([0.1, 0.5, 0.9]))
-    monkeypatch.setattr(weak, "BLOCK_NODES", 600)
-    monkeypatch.setattr(weak, "CACHE_NODES", 100)
-    pieces = weak.assemble(field, library, params, np.array([0.1, 0.5, 0.9]))
+    whole = assembly.assemble(field, library, params, np.array([0.1, 0.5, 0.9]))
+    monkeypatch.setattr(assembly, "BLOCK_NODES", 600)
+    monkeypatch.setattr(assembly, "CACHE_NODES", 100)
+    pieces = assembly.assemble(field, library, params, np.array([0.1, 0.5, 0.9]))
     np.testing.assert_allclose(pieces.A, whole.A, rtol=1e-12, atol=1e-15)
     np.testing.assert_allclose(pieces.b, whole.b, rtol=1e-12, atol=1e-15)
 
@@ -344,7 +352,7 @@ def test_memory_is_bounded_in_three_dimensions() -> None:
     params = WeakParams((0.3, 0.3, 0.3, 0.2), (8, 8, 8, 8), (9, 9, 9, 9), power=4)
     field = CallableField(lambda x, y, z, t: x * y + z * t, box(3))
     tracemalloc.start()
-    system = weak.assemble(field, Library.parse(["u", "u^2", "u_zz"]), params, np.full(4, 0.5))
+    system = assembly.assemble(field, Library.parse(["u", "u^2", "u_zz"]), params, np.full(4, 0.5))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert len(system) == 8**4
@@ -356,7 +364,7 @@ def test_tables_and_functions_give_the_same_system() -> None:
     axes = (np.linspace(0, 2, 81), np.linspace(0, 1, 41))
     table = TabulatedField(axes, field.on_grid(*axes), LINE)
     params = WeakParams((0.5, 0.3), (4, 3), (30, 30), power=6)
-    ours, theirs = (weak.assemble(each, LIBRARY, params, np.zeros(2)) for each in (field, table))
+    ours, theirs = (assembly.assemble(each, LIBRARY, params, np.zeros(2)) for each in (field, table))
     np.testing.assert_allclose(theirs.A, ours.A, atol=1e-6 * np.abs(ours.A).max())
 
 
@@ -376,13 +384,13 @@ def test_tables_and_functions_give_the_same_system() -> None:
 )
 def test_refusals(change: dict, library: Library, phase: tuple[float, ...], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
-        weak.assemble(field_of(FIELDS[1], 1), library, replace(ONE, **change), np.array(phase))
+        assembly.assemble(field_of(FIELDS[1], 1), library, replace(ONE, **change), np.array(phase))
 
 
 def test_fields_that_are_not_finite_are_refused() -> None:
     field = CallableField(lambda x, t: np.where(x < 1, x + t, np.nan), LINE)
     with pytest.raises(ValueError, match="not finite"):
-        weak.assemble(field, Library.parse(["u"]), ONE, np.array([0.5, 0.5]))
+        assembly.assemble(field, Library.parse(["u"]), ONE, np.array([0.5, 0.5]))
 
 
 def test_fields_of_another_shape_or_precision() -> None:
@@ -396,14 +404,14 @@ def test_fields_of_another_shape_or_precision() -> None:
             return self.values(*axes)
 
     single = Field(lambda x, t: np.add.outer(np.sin(x), t).astype(np.float32))
-    assert weak.assemble(single, LIBRARY, ONE, np.array([0.5, 0.5])).A.dtype == np.float64
+    assert assembly.assemble(single, LIBRARY, ONE, np.array([0.5, 0.5])).A.dtype == np.float64
     with pytest.raises(ValueError, match="the field has shape"):
-        weak.assemble(Field(lambda x, t: np.add.outer(t, x)[:-1]), LIBRARY, ONE, np.array([0.5, 0.5]))
+        assembly.assemble(Field(lambda x, t: np.add.outer(t, x)[:-1]), LIBRARY, ONE, np.array([0.5, 0.5]))
 
 
 def test_the_papers_geometry_fits_the_papers_domains() -> None:
     params = PAPER["ks"].weak
     domain = Domain((0.0,), (32 * np.pi,), 0.0, 100.0, (True,))
     field = CallableField(lambda x, t: np.sin(x / 16) * np.cos(t / 50), domain)
-    system = weak.assemble(field, LIBRARY, params, np.array([0.3, 0.8]))
+    system = assembly.assemble(field, LIBRARY, params, np.array([0.3, 0.8]))
     assert system.A.shape == (300, 8)

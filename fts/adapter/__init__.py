@@ -1,0 +1,1 @@
+"""Observations -> FrozenField by training, the paper's way and two others. Importing it imports torch."""

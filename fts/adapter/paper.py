@@ -1,0 +1,54 @@
+"""Observations -> FrozenField by the paper's recipe (Section "Structured field adapter", Supplement A.3).
+
+u_hat = b(x) + Phi(x)^T C (beta(t) - mean): a Swish network on fixed Fourier features gives background and
+features at the distinct positions, splines the coefficients; both are descended on jointly, then frozen.
+"""
+
+import time
+from dataclasses import replace
+
+from fts.adapter.batches import prepare
+from fts.adapter.device import device, one_thread
+from fts.adapter.setup import deviation, generator, refuse_misfit, settings
+from fts.adapter.structured import Reconstruction, Structured
+from fts.adapter.training import train
+from fts.fields.frozen import FrozenField
+from fts.fields.provenance import describe
+from fts.observations import Observations
+from fts.params import AdapterParams, named
+
+
+def fit(
+    observations: Observations,
+    params: AdapterParams | None = None,
+    *,
+    seed: int | None = None,
+    progress: bool = True,
+    recipe: str = "paper",
+) -> FrozenField:
+    """The adapter trained on the observations and frozen.
+
+    `params` are the paper's for the problem and `seed` is the observations' own unless they are given;
+    `recipe` is what the field says of itself.
+    """
+    params = params or settings(observations)
+    refuse_misfit(observations, params.model)
+    began = time.perf_counter()
+    # Softplus does not commute with a change of units: positive fields are trained in their own.
+    unit = 1.0 if params.model.positive else deviation(observations)
+    with one_thread():
+        samples = prepare(replace(observations, y=observations.y / unit), device())
+        model = Structured(samples, observations.domain, params, generator(observations, seed))
+        history = train(
+            Reconstruction(model, samples, params),
+            model.parameters,
+            params.training,
+            samples.variance,
+            progress,
+        )
+        seconds = time.perf_counter() - began
+        where, values = str(device()), named(params)
+        made = describe(
+            observations, recipe, values, seconds=seconds, device=where, seed=seed, history=history
+        )
+        return model.freeze(made, unit)

@@ -1,0 +1,1 @@
+"""Competing methods, each from Observations to a Selection."""

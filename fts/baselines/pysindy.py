@@ -1,0 +1,119 @@
+"""PySINDy's optimizers and weak library on the systems and fields of this package.
+
+PySINDy is an optional extra (`pip install 'fts[peers]'`); nothing else in the package needs it.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float
+
+from fts import recipes
+from fts.equations.grammar import TermError
+from fts.equations.terms import Library, parse_term
+from fts.fields.frozen import Field
+from fts.observations import Observations
+from fts.params import PySINDyParams, WeakParams
+from fts.svws import sparse
+from fts.svws.selection import Selection
+
+# PySINDy numbers the spatial axes.
+_AXES = str.maketrans("123", "xyz")
+
+
+@runtime_checkable
+class Optimizer(Protocol):
+    """What PySINDy's optimizers share: fit(A, b), which leaves coef_ with one row per target."""
+
+    def fit(self, A: np.ndarray, b: np.ndarray) -> Any: ...
+
+
+def select_with(
+    A: Float[np.ndarray, "m J"], b: Float[np.ndarray, " m"], library: Library, optimizer: Optimizer
+) -> Selection:
+    """Any optimizer of PySINDy's interface on a system of ours, weak or strong."""
+    fitted: Any = optimizer.fit(A, b[:, None])
+    return Selection(library, np.ravel(fitted.coef_).astype(float), type(optimizer).__name__)
+
+
+def pysindy_weak_system(
+    field: Field, library: Library, params: WeakParams, shape: tuple[int, ...], seed: int
+) -> tuple[Float[np.ndarray, "m J"], Float[np.ndarray, " m"]]:
+    """The same library through PySINDy's own WeakPDELibrary, on the field over a grid of `shape`."""
+    pysindy = _pysindy()
+    axes = _grid(field, shape)
+    degree = max(int(term.q.degree or 1) for term in library)
+    u = field.on_grid(*axes)[..., None]
+    with _legacy_seed(seed):
+        weak = pysindy.WeakPDELibrary(
+            pysindy.PolynomialLibrary(degree=degree, include_bias=False),
+            derivative_order=max(library.order, 1),
+            spatiotemporal_grid=np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1),
+            include_bias=True,
+            K=int(np.prod(params.patches)),
+            H_xt=list(params.half_widths),
+            p=params.power,
+        )
+        weak.fit([u])
+    theta = np.asarray(weak.transform([u])[0])
+    b = np.ravel(np.asarray(weak.convert_u_dot_integral(u)))
+    return _columns(theta, weak.get_feature_names(), library), b
+
+
+def pysindy_weak(
+    observations: Observations, library: Library, params: PySINDyParams, rng: np.random.Generator
+) -> Selection:
+    """A frozen field, then PySINDy's weak library and its STLSQ on it, both in units of ||b||."""
+    field = recipes.obtain(observations, params.field)
+    seed = int(rng.integers(1 << 31))
+    A, b = pysindy_weak_system(field, library, params.weak, params.grid, seed)
+    size = float(np.linalg.norm(b)) or 1.0
+    normal = sparse.normalize(A, b / size)
+    optimizer = _pysindy().STLSQ(threshold=params.threshold, alpha=params.ridge)
+    chosen = select_with(normal.A, normal.b, library, optimizer)
+    return Selection(library, normal.physical(chosen.xi) * size, "PySINDy weak STLSQ", field=field)
+
+
+def _columns(theta: np.ndarray, names: list[str], library: Library) -> np.ndarray:
+    """PySINDy's columns in our order and scaling; its names look like x0^2x0_11."""
+    found = {}
+    for column, name in zip(theta.T, names, strict=True):
+        text = re.sub(r"_(\d+)", lambda m: "_" + m[1].translate(_AXES), name.replace("x0", "u"))
+        text = re.sub(r"(?<=[\d\w])u(?=_)", "*u", text)
+        try:
+            term = parse_term(text)
+        except TermError:  # u*u_xx and its like have no weak form of ours
+            continue
+        found[term] = column
+    missing = [str(term) for term in library if term not in found]
+    if missing:
+        raise ValueError(f"PySINDy's weak library has no column for {', '.join(missing)}: drop these terms")
+    return np.column_stack([found[term] for term in library])
+
+
+def _grid(field: Field, shape: tuple[int, ...]) -> list[np.ndarray]:
+    domain = field.domain
+    ends = zip((*domain.low, domain.t0), (*domain.high, domain.t1), shape, strict=True)
+    return [np.linspace(low, high, n) for low, high, n in ends]
+
+
+@contextmanager
+def _legacy_seed(seed: int) -> Iterator[None]:
+    """PySINDy places its subdomains by NumPy's global generator; its state is restored afterwards."""
+    before = np.random.get_state()  # noqa: NPY002
+    np.random.seed(seed)  # noqa: NPY002
+    try:
+        yield
+    finally:
+        np.random.set_state(before)  # noqa: NPY002
+
+
+def _pysindy() -> Any:
+    try:
+        import pysindy
+    except ImportError:
+        raise ValueError("PySINDy is not installed: pip install 'fts[peers]'") from None
+    return pysindy

@@ -1,0 +1,115 @@
+"""The four benchmark problems of the paper as values: equation, domain, grid, library (Supplement A.1, F).
+
+This is truth: selection code never imports it. `fts.data.simulate` turns a Problem into a Trajectory.
+"""
+
+import difflib
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from fts.domain import Domain
+from fts.equations.equation import Equation
+from fts.equations.terms import Library
+from fts.params import LIBRARIES
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One benchmark PDE: its truth, its grid and its candidate library."""
+
+    name: str
+    title: str
+    truth: str  # the equation's text
+    domain: Domain
+    shape: tuple[int, ...]  # spatial grid points per axis, then frames
+    right_closed: bool  # a periodic axis stored as (low, high] instead of [low, high)
+
+    @property
+    def equation(self) -> Equation:
+        """The true equation."""
+        return Equation.parse(self.truth)
+
+    @property
+    def library(self) -> Library:
+        """The shared candidate library."""
+        return Library.parse(LIBRARIES[self.name])
+
+    @property
+    def axes(self) -> tuple[np.ndarray, ...]:
+        """Spatial grid coordinates, one array per axis."""
+        domain = self.domain
+        return tuple(
+            _axis(low, high, n, periodic, self.right_closed)
+            for low, high, n, periodic in zip(
+                domain.low, domain.high, self.shape[:-1], domain.periodic, strict=True
+            )
+        )
+
+    @property
+    def frames(self) -> np.ndarray:
+        """The stored times."""
+        return np.linspace(self.domain.t0, self.domain.t1, self.shape[-1])
+
+
+def problem(name: str) -> Problem:
+    """The benchmark called `name`; a misspelt name is answered with the nearest one."""
+    table = {entry.name: entry for entry in _table()}
+    if name not in table:
+        # People write titles too: "kuramoto" is near "Kuramoto-Sivashinsky".
+        words = {
+            word.lower(): e.name for e in table.values() for word in (e.name, *re.split(r"[ -]", e.title))
+        }
+        near = difflib.get_close_matches(name.lower(), words, n=1, cutoff=0.5)
+        hint = f"did you mean {words[near[0]]!r}? " if near else ""
+        raise ValueError(f"unknown problem {name!r}: {hint}Known are {', '.join(table)}.")
+    return table[name]
+
+
+def names() -> tuple[str, ...]:
+    """All benchmark names, in the paper's order."""
+    return tuple(entry.name for entry in _table())
+
+
+def _axis(low: float, high: float, n: int, periodic: bool, right_closed: bool) -> np.ndarray:
+    if not periodic:
+        return np.linspace(low, high, n)
+    return low + (high - low) * (np.arange(n) + (1 if right_closed else 0)) / n
+
+
+def _table() -> tuple[Problem, ...]:
+    return (
+        Problem(
+            name="kdv",
+            title="Korteweg-de Vries",
+            truth="u_t = -6 u*u_x - u_xxx",
+            domain=Domain((-30.0,), (30.0,), 0.0, 20.0, (True,)),
+            shape=(512, 201),
+            right_closed=False,
+        ),
+        Problem(
+            name="ks",
+            title="Kuramoto-Sivashinsky",
+            truth="u_t = -u*u_x - u_xx - u_xxxx",
+            domain=Domain((0.0,), (32 * np.pi,), 0.0, 100.0, (True,)),
+            shape=(1024, 251),
+            right_closed=True,
+        ),
+        Problem(
+            name="ad",
+            title="2D advection-diffusion",
+            truth="u_t = 0.25 u_x + 0.5 u_y + 0.5 u_xx + 0.5 u_yy",
+            domain=Domain((-5.0, -5.0), (5.0, 5.0), 0.0, 6.0, (False, False)),
+            shape=(51, 51, 61),
+            right_closed=False,
+        ),
+        Problem(
+            name="diffusion",
+            title="Nonlinear diffusion",
+            truth="u_t = 0.1 D_xx(u^1.73)",
+            domain=Domain((0.0,), (1.0,), 0.0, 0.3, (True,)),
+            shape=(192, 121),
+            right_closed=False,
+        ),
+    )

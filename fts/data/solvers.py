@@ -1,0 +1,124 @@
+"""Reference solutions on the benchmark grids: a Problem's initial state carried through time (A.1, F).
+
+Exponential time differencing for the stiff periodic equations, the closed form for 2D advection-diffusion,
+and finite differences with BDF for nonlinear diffusion. All in float64, deterministic, a few seconds at
+most.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Float
+from scipy.integrate import solve_ivp
+from scipy.sparse import csr_array, diags_array
+
+from fts.data.problems import Problem
+
+# Steps that agree with the released trajectories: KS to 3e-12, KdV to the released integrator's own error.
+_STEP = {"kdv": 0.01, "ks": 0.025}
+_CONTOUR_POINTS = 32
+
+
+def solve(problem: Problem) -> Float[np.ndarray, "..."]:
+    """u on the problem's grid, shaped (nx, [ny], nt)."""
+    if problem.name == "kdv":
+        return _etdrk4(problem, _kdv_initial, linear=lambda k: 1j * k**3, flux=-3.0)
+    if problem.name == "ks":
+        return _etdrk4(problem, _ks_initial, linear=lambda k: k**2 - k**4, flux=-0.5)
+    if problem.name == "ad":
+        return _advected_gaussian(problem)
+    if problem.name == "diffusion":
+        return _nonlinear_diffusion(problem)
+    raise ValueError(f"no generator for {problem.name!r}: add one to fts/solvers.py")
+
+
+def _kdv_initial(x: np.ndarray) -> np.ndarray:
+    # Two solitons, u = c/2 sech^2(sqrt(c)/2 (x - x0)), with speeds c = 1 and 1/2.
+    return 0.5 / np.cosh(0.5 * (x + 20)) ** 2 + 0.25 / np.cosh(0.5 * np.sqrt(0.5) * (x - 5)) ** 2
+
+
+def _ks_initial(x: np.ndarray) -> np.ndarray:
+    return np.cos(x / 16) * (1 + np.sin(x / 16))
+
+
+def _etdrk4(
+    problem: Problem,
+    initial: Callable[[np.ndarray], np.ndarray],
+    linear: Callable[[np.ndarray], np.ndarray],
+    flux: float,
+) -> np.ndarray:
+    """Fourth-order exponential time differencing of u_t = L u + flux * (u^2)_x (ETDRK4)."""
+    (x,) = problem.axes
+    k = 2 * np.pi / problem.domain.extents[0] * np.arange(x.size // 2 + 1)
+    # An odd derivative of the Nyquist mode has no meaning on the grid.
+    k_odd = np.where(np.arange(k.size) == x.size // 2, 0.0, k)
+    step = _STEP[problem.name]
+    multiplier = linear(k_odd if problem.name == "kdv" else k).astype(complex)
+    full, half, q, f1, f2, f3 = _coefficients(multiplier, step)
+
+    def nonlinear(v: np.ndarray) -> np.ndarray:
+        return flux * 1j * k_odd * np.fft.rfft(np.fft.irfft(v, n=x.size) ** 2)
+
+    v = np.fft.rfft(initial(x))
+    frames = problem.frames
+    steps = round((frames[1] - frames[0]) / step)
+    u = np.empty(problem.shape)
+    u[:, 0] = initial(x)
+    for frame in range(1, frames.size):
+        for _ in range(steps):
+            n_v = nonlinear(v)
+            a = half * v + q * n_v
+            n_a = nonlinear(a)
+            b = half * v + q * n_a
+            n_b = nonlinear(b)
+            c = half * a + q * (2 * n_b - n_v)
+            v = full * v + f1 * n_v + 2 * f2 * (n_a + n_b) + f3 * nonlinear(c)
+        u[:, frame] = np.fft.irfft(v, n=x.size)
+    return u
+
+
+def _coefficients(multiplier: np.ndarray, step: float) -> tuple[np.ndarray, ...]:
+    """exp(hL), exp(hL/2) and four weights, as means over a circle around each hL (Kassam and Trefethen)."""
+    z = step * multiplier
+    angles = np.exp(2j * np.pi * (np.arange(1, _CONTOUR_POINTS + 1) - 0.5) / _CONTOUR_POINTS)
+    r = z[:, None] + angles[None, :]
+    e = np.exp(r)
+    q = step * np.mean((np.exp(r / 2) - 1) / r, axis=1)
+    f1 = step * np.mean((-4 - r + e * (4 - 3 * r + r**2)) / r**3, axis=1)
+    f2 = step * np.mean((2 + r + e * (r - 2)) / r**3, axis=1)
+    f3 = step * np.mean((-4 - 3 * r - r**2 + e * (4 - r)) / r**3, axis=1)
+    return np.exp(z), np.exp(z / 2), q, f1, f2, f3
+
+
+def _advected_gaussian(problem: Problem) -> np.ndarray:
+    """u = 10/(s + 1/2) exp(-((x + s/4)^2 + (y + s/2)^2) / (2 s + 1)) with s = t + 3."""
+    x, y = problem.axes
+    s = problem.frames + 3
+    x, y, s = x[:, None, None], y[None, :, None], s[None, None, :]
+    return 10 / (s + 0.5) * np.exp(-((x + s / 4) ** 2 + (y + s / 2) ** 2) / (2 * (s + 0.5)))
+
+
+def _nonlinear_diffusion(problem: Problem) -> np.ndarray:
+    """u_t = (0.1 u^1.73)_xx by second-order periodic differences in space and BDF in time."""
+    (x,) = problem.axes
+    n, h = x.size, 1 / x.size
+    shift = np.roll(np.eye(n), 1, axis=1)
+    laplacian = csr_array((shift - 2 * np.eye(n) + shift.T) / h**2)
+    kappa, m = 0.1, 1.73
+    initial = (
+        0.75
+        + 0.30 * np.sin(2 * np.pi * x)
+        + 0.14 * np.cos(4 * np.pi * x - 0.35)
+        + 0.07 * np.sin(6 * np.pi * x + 0.60)
+    )
+    solution = solve_ivp(
+        lambda _, u: laplacian @ (kappa * u**m),
+        (problem.domain.t0, problem.domain.t1),
+        initial,
+        method="BDF",
+        t_eval=problem.frames,
+        jac=lambda _, u: laplacian @ diags_array(kappa * m * u ** (m - 1)),
+        rtol=2e-7,
+        atol=1e-9,
+    )
+    return solution.y

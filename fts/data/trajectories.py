@@ -1,0 +1,136 @@
+"""Problem -> Trajectory -> Observations: reference fields and the sparse samples taken of them (A.1)."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import platformdirs
+from jaxtyping import Float
+
+from fts import files
+from fts.data import solvers
+from fts.data.problems import Problem, problem
+from fts.domain import Domain, grid_points
+from fts.observations import LEAST_POINTS, Observations, refuse_nonfinite
+
+# Change when a generator changes, so that cached trajectories of the old one are not used.
+_GENERATOR_VERSION = 1
+# Streams of the seeded generators: sensors, frames and noise never share draws.
+_SENSORS, _FRAMES, _NOISE = 1, 2, 3
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """A reference field on its grid; truth, for scoring and plots only."""
+
+    axes: tuple[np.ndarray, ...]
+    t: Float[np.ndarray, " nt"]
+    u: Float[np.ndarray, "..."]  # (nx, [ny], nt)
+    domain: Domain
+    problem: str
+    source: str  # "generated", or the released file's name and sha256
+
+    def __post_init__(self) -> None:
+        shape = (*(axis.size for axis in self.axes), self.t.size)
+        if self.u.shape != shape:
+            raise ValueError(f"u has shape {self.u.shape} but the axes say {shape}: order it (x, [y], t)")
+        refuse_nonfinite("u", self.u)
+        _refuse_disorder(self.t)
+
+    @property
+    def points(self) -> Float[np.ndarray, "n d"]:
+        """All spatial grid points in C order."""
+        return grid_points(self.axes)
+
+
+def simulate(name: str, *, cache: bool = True) -> Trajectory:
+    """The reference trajectory of a benchmark, generated once and then read from the user's cache."""
+    entry = problem(name)
+    path = _cache_path(entry)
+    if cache and path.is_file():
+        try:
+            _, arrays = files.load_arrays(path, "trajectory", "it is generated anew")
+            return _trajectory(entry, arrays["u"])
+        except files.FileError:
+            path.unlink(missing_ok=True)
+    u = solvers.solve(entry)
+    if cache:
+        files.save_arrays(path, "trajectory", {"problem": name}, {"u": u})
+    return _trajectory(entry, u)
+
+
+def observe(trajectory: Trajectory, protocol: str, *, seed: int, noise: float = 0.0) -> Observations:
+    """What a protocol keeps: "S20" 20 % of the sensors at all frames, "T20" frame 0 among 20 % of the frames.
+
+    Fractions are nested for one seed. Noise is Gaussian, `noise` times the clean field's standard deviation.
+    """
+    kind, fraction = _parse_protocol(protocol)
+    if not (np.isfinite(noise) and noise >= 0):
+        raise ValueError(f"noise {noise!r} is not a fraction of the field's deviation: give 0.1 for 10 %")
+    points = trajectory.points
+    sensors, frames = np.arange(len(points)), np.arange(trajectory.t.size)
+    if kind == "S":
+        count = _count(fraction, sensors.size, protocol)
+        sensors = np.sort(np.random.default_rng([seed, _SENSORS]).permutation(sensors)[:count])
+    else:
+        count = _count(fraction, frames.size, protocol)
+        later = np.random.default_rng([seed, _FRAMES]).permutation(frames[1:])[: count - 1]
+        frames = np.sort(np.concatenate([[0], later]))
+    u = trajectory.u.reshape(len(points), -1)
+    y = u[np.ix_(sensors, frames)]
+    if noise > 0:
+        # Drawn on the whole grid, so that a denser subset contains the sparser one's very samples.
+        draws = np.random.default_rng([seed, _NOISE]).standard_normal(u.shape)
+        y = y + noise * u.std() * draws[np.ix_(sensors, frames)]
+    return Observations(
+        x=np.repeat(points[sensors], frames.size, axis=0),
+        t=np.tile(trajectory.t[frames], sensors.size),
+        y=y.ravel(),
+        domain=trajectory.domain,
+        problem=trajectory.problem,
+        protocol=protocol,
+        seed=seed,
+        noise=float(noise),
+        source=trajectory.source,
+    )
+
+
+def _parse_protocol(protocol: str) -> tuple[str, float]:
+    match = re.fullmatch(r"([ST])(\d+(?:\.\d+)?)", protocol)
+    percent = float(match[2]) if match else 0.0
+    if not match or not 0 < percent <= 100:
+        raise ValueError(
+            f"unknown protocol {protocol!r}: write S20 (20 % of the sensors) or T20 (20 % of the frames)"
+        )
+    return match[1], percent / 100
+
+
+def _count(fraction: float, n: int, protocol: str) -> int:
+    # floor, on a product rounded first: 0.29 * 100 is 28.999999999999996.
+    count = int(np.floor(round(fraction * n, 9)))
+    if count < LEAST_POINTS:
+        raise ValueError(
+            f"{protocol} keeps {count} of {n}: at least {LEAST_POINTS} are needed, take a larger fraction"
+        )
+    return count
+
+
+def _trajectory(entry: Problem, u: np.ndarray) -> Trajectory:
+    return Trajectory(entry.axes, entry.frames, u, entry.domain, entry.name, "generated")
+
+
+def _cache_path(entry: Problem) -> Path:
+    key = files.content_key(
+        [entry.name, entry.domain.as_dict(), entry.shape, entry.truth, _GENERATOR_VERSION]
+    )
+    return Path(platformdirs.user_cache_dir("fts")) / "trajectories" / f"{entry.name}-{key}.fts"
+
+
+def _refuse_disorder(t: np.ndarray) -> None:
+    wrong = np.flatnonzero(np.diff(t) <= 0)
+    if wrong.size:
+        i = int(wrong[0])
+        raise ValueError(
+            f"times go from {t[i]} to {t[i + 1]} at frame {i + 1}: sort the frames, one per time"
+        )

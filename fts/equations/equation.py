@@ -1,0 +1,95 @@
+"""Equation: u_t = a sum of terms with coefficients, compared and scored in one physical basis (Section 3).
+
+Equation.parse("u_t = -u*u_x - u_xx - u_xxxx")
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from fts.equations.conservative import conserve
+from fts.equations.grammar import TermError, read_equation
+from fts.equations.printing import join, spoken
+from fts.equations.terms import Library, Term, split, split_latex
+
+
+@dataclass(frozen=True, eq=False)
+class Equation:
+    """u_t = sum_j coefficients[j] * terms[j]; equal when the nonzero parts agree in the physical basis."""
+
+    terms: tuple[Term, ...]
+    coefficients: Sequence[float] | np.ndarray
+
+    def __post_init__(self) -> None:
+        values = np.array(self.coefficients, dtype=np.float64).reshape(-1)
+        if len(values) != len(self.terms) or not np.isfinite(values).all():
+            raise ValueError(f"{len(self.terms)} terms need as many finite coefficients; got {values}")
+        values.flags.writeable = False
+        object.__setattr__(self, "terms", tuple(self.terms))
+        object.__setattr__(self, "coefficients", values)
+
+    @staticmethod
+    def parse(text: str) -> "Equation":
+        """`u_t = -6 u*u_x - u_xxx` as physical terms with their coefficients, in the terms' order."""
+        parts: dict[Term, float] = {}
+        for alpha, q in conserve(read_equation(text)).items():
+            parts |= Term(alpha, 1.0, q).physical()
+        terms = tuple(sorted(parts))
+        return Equation(terms, [parts[term] for term in terms])
+
+    def physical(self) -> dict[Term, float]:
+        """Nonzero coefficients by term of the shared physical basis, where D_x(u^2) = 2 u*u_x."""
+        total: dict[Term, float] = {}
+        for term, coefficient in zip(self.terms, self.coefficients, strict=True):
+            for part, factor in term.physical().items():
+                total[part] = total.get(part, 0.0) + float(coefficient) * factor
+        return {term: total[term] for term in sorted(total) if total[term] != 0.0}
+
+    def support(self) -> frozenset[Term]:
+        """Physical terms with a nonzero coefficient."""
+        return frozenset(self.physical())
+
+    def on(self, library: Library) -> Float[np.ndarray, " J"]:
+        """Coefficients [J] of this equation in the library's scaling; an error when a term is missing."""
+        rest = self.physical()
+        values = np.zeros(len(library))
+        for j, term in enumerate(library):
+            parts = term.physical()
+            lead, factor = next(iter(parts.items()))
+            values[j] = rest.get(lead, 0.0) / factor
+            for part, weight in parts.items():
+                rest[part] = rest.get(part, 0.0) - values[j] * weight
+        missing = [
+            str(term) for term, left in rest.items() if abs(left) > 1e-9 * np.abs(values).max(initial=1.0)
+        ]
+        if missing:
+            raise TermError(
+                f"{', '.join(missing)} of the equation is not in the library {list(library.names)}"
+            )
+        return values
+
+    def text(self, digits: int | None = 3) -> str:
+        """`u_t = -0.99 u*u_x - ...` with `digits` significant digits; None prints exact floats."""
+        return "u_t = " + join([(c, spoken(abs(c), body, digits, " ")) for c, body in self._products(split)])
+
+    def __str__(self) -> str:
+        return self.text()
+
+    @property
+    def latex(self) -> str:
+        """The equation in LaTeX, with three significant digits."""
+        products = self._products(split_latex)
+        return "u_t = " + join([(c, spoken(abs(c), body, 3, r"\,")) for c, body in products])
+
+    def _products(self, split: Callable[[Term], tuple[float, str]]) -> list[tuple[float, str]]:
+        """Nonzero coefficients, the terms' own factors multiplied in, with the text behind them."""
+        shown = [(c, split(t)) for c, t in zip(self.coefficients, self.terms, strict=True) if c != 0.0]
+        return [(float(c) * factor, body) for c, (factor, body) in shown]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Equation) and self.physical() == other.physical()
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.physical().items()))

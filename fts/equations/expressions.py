@@ -1,0 +1,159 @@
+"""Functions q(u) of the state as canonical values: what they are, print and evaluate to (Section 3).
+
+An `Expression` is a sum of monomials c * f_1^e_1 * ... * f_k^e_k. A factor f is the state u, a named function
+of an expression, or a bracketed sum that a power cannot expand, as in (1 + u)^0.5. Equal functions built in
+different order are equal, hashable values. Real powers and logarithms are meant for positive fields:
+u^0.5 * u^0.5 is u, and evaluating u^0.5 on negative values is an error rather than a NaN.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from fts.equations.printing import factor_latex, factor_text, join, product_latex, product_text
+
+UFUNCS: dict[str, Callable] = {
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "exp": np.exp,
+    "log": np.log,
+    "abs": np.abs,
+}
+
+
+@dataclass(frozen=True)
+class Factor:
+    """The state (name "u"), a named function of `argument`, or a bracket (name "") around it."""
+
+    name: str
+    argument: "Expression"  # empty for the state itself
+
+    @cached_property
+    def key(self) -> tuple[str, str]:
+        """Place in the order of the factors of one monomial."""
+        return self.name, str(self.argument)
+
+    def __str__(self) -> str:
+        return factor_text(self.name, str(self.argument))
+
+
+Factors = tuple[tuple[Factor, float], ...]
+
+
+@dataclass(frozen=True)
+class Expression:
+    """Sum over `monomials` of coefficient * product of factor^exponent, in canonical order."""
+
+    monomials: tuple[tuple[Factors, float], ...]
+
+    @cached_property
+    def constant(self) -> float | None:
+        """The value when u does not occur, else None."""
+        if not self.monomials:
+            return 0.0
+        if len(self.monomials) == 1 and not self.monomials[0][0]:
+            return self.monomials[0][1]
+        return None
+
+    @cached_property
+    def degree(self) -> float | None:
+        """n when the expression is exactly u^n (n = 0 for 1), else None."""
+        if len(self.monomials) != 1 or self.monomials[0][1] != 1.0:
+            return None
+        factors = self.monomials[0][0]
+        if not factors:
+            return 0.0
+        return factors[0][1] if len(factors) == 1 and factors[0][0] == STATE else None
+
+    def __call__(self, u):
+        """q(u) entrywise; a value outside the domain of a real power, logarithm or quotient is an error."""
+        u = np.asarray(u, dtype=np.float64)
+        with np.errstate(all="ignore"):
+            values = _evaluate(self, u)
+        if not np.isfinite(values).all():
+            raise ValueError(
+                f"{self} is not finite on this field: max |u| is {np.abs(u).max():.3g}; drop or rescale it"
+            )
+        return values
+
+    @cached_property
+    def key(self) -> tuple:
+        """Total order: polynomials by degree, then everything else by its text."""
+        return tuple((monomial_key(factors), coefficient) for factors, coefficient in self.monomials)
+
+    @cached_property
+    def _text(self) -> str:
+        return join([(c, product_text(abs(c), [(str(f), e) for f, e in fs])) for fs, c in self.monomials])
+
+    def __str__(self) -> str:
+        return self._text
+
+    @property
+    def latex(self) -> str:
+        """The expression in LaTeX."""
+        products = [
+            (c, [factor_latex(factor.name, factor.argument.latex, e) for factor, e in factors])
+            for factors, c in self.monomials
+        ]
+        return join([(c, product_latex(abs(c), parts)) for c, parts in products])
+
+
+STATE = Factor("u", Expression(()))
+
+
+def monomial_key(factors: Factors) -> tuple:
+    """Place of a monomial in a sum: few functions first, then low powers of u."""
+    others = tuple((factor.key, exponent) for factor, exponent in factors if factor != STATE)
+    return len(others), sum(exponent for factor, exponent in factors if factor == STATE), others
+
+
+def _evaluate(expression: Expression, u: np.ndarray) -> np.ndarray:
+    total = None
+    for factors, coefficient in expression.monomials:
+        value = None
+        for factor, exponent in factors:
+            part = _power_values(_factor_values(factor, u), exponent, factor)
+            value = part if value is None else value * part
+        value = np.ones_like(u) if value is None else value
+        value = value if coefficient == 1.0 else coefficient * value
+        total = value if total is None else total + value
+    return np.zeros_like(u) if total is None else total
+
+
+def _factor_values(factor: Factor, u: np.ndarray) -> np.ndarray:
+    if factor == STATE:
+        return u
+    values = _evaluate(factor.argument, u)
+    if factor.name == "log" and values.min(initial=np.inf) <= 0:
+        raise ValueError(f"log({factor.argument}) needs positive values; the smallest is {values.min():.3g}")
+    return values if factor.name == "" else UFUNCS[factor.name](values)
+
+
+def _power_values(values: np.ndarray, exponent: float, factor: Factor) -> np.ndarray:
+    if exponent == 1.0:
+        return values
+    if not exponent.is_integer() and values.min(initial=np.inf) < 0:
+        smallest = values.min()
+        raise ValueError(
+            f"{factor}^{exponent:g} needs a positive field; the smallest {factor} is {smallest:.3g}"
+        )
+    if exponent < 0 and (values == 0).any():
+        raise ValueError(f"{factor}^{exponent:g} divides by zero: {factor} vanishes on this field")
+    if not exponent.is_integer():
+        return values**exponent
+    result = _natural_power(values, int(abs(exponent)))
+    return result if exponent > 0 else 1.0 / result
+
+
+def _natural_power(values: np.ndarray, n: int) -> np.ndarray:
+    """values^n for n >= 1 by squaring: several times faster than np.power, which goes through exp and log."""
+    if n == 1:
+        return values
+    half = _natural_power(values, n // 2)
+    return half * half * values if n % 2 else half * half

@@ -1,0 +1,1 @@
+"""Widgets on frozen fields whose numerics run in the reader's browser."""

@@ -1,0 +1,212 @@
+// What all explorers share: labelled controls bound to the model, reset, progress, result, redraw on resize.
+
+import { ask } from "./engine.js";
+import { shareState, sharedState } from "./share.js";
+import { STYLE } from "./style.js";
+
+/** Builds an explorer into `el`; `view` is {task(frame), draw(frame, answer)}. */
+export class Frame {
+  constructor(model, el, sources, view, inPage) {
+    Object.assign(this, { model, el, sources, view, inPage });
+    this.controls = model.get("controls");
+    this.asker = `${model.get("key")} ${Math.random()}`;
+    this.build();
+    if (inPage) this.readAddress();
+    for (const { name } of this.allControls()) model.on(`change:${name}`, () => this.changed());
+    let width = 0;
+    this.observer = new ResizeObserver(([entry]) => {
+      if (Math.abs(entry.contentRect.width - width) < 2) return;
+      width = entry.contentRect.width;
+      if (this.last) this.draw();
+    });
+    this.observer.observe(this.figure);
+    this.changed();
+  }
+
+  get source() {
+    return this.sources[Math.min(this.model.get("choice"), this.sources.length - 1)];
+  }
+
+  get info() {
+    return this.source.get("info");
+  }
+
+  /** The paper's values for the chosen field. */
+  get paper() {
+    return this.model.get("papers")[this.sources.indexOf(this.source)];
+  }
+
+  get width() {
+    return Math.max(280, Math.floor(this.figure.getBoundingClientRect().width));
+  }
+
+  value(name) {
+    return this.model.get(name);
+  }
+
+  /** Set traits as a reader's hand would: model, address, picture. */
+  set(values) {
+    for (const [name, value] of Object.entries(values)) this.model.set(name, value);
+    this.model.save_changes();
+  }
+
+  allControls() {
+    return [{ name: "choice" }, ...this.controls];
+  }
+
+  changed() {
+    this.showValues();
+    if (this.inPage) this.writeAddress();
+    if (this.scheduled) return;
+    this.scheduled = true;
+    // One frame later: a drag that moves several traits asks once.
+    requestAnimationFrame(() => {
+      this.scheduled = false;
+      this.update();
+    });
+  }
+
+  async update() {
+    const { task, question } = this.view.question(this);
+    this.root.setAttribute("aria-busy", "true");
+    // Only what takes long shows: a bar that flickers at every step tells nothing.
+    const patience = setTimeout(() => this.progress(null), 150);
+    try {
+      const answer = await ask(this.asker, this.source, task, question, (fraction) => this.progress(fraction));
+      if (!answer) return clearTimeout(patience);
+      this.last = answer;
+      this.draw();
+      this.root.dataset.milliseconds = answer.milliseconds.toFixed(1);
+    } catch (error) {
+      this.say(`<span class="fts-bad">${error.message}</span>`, "");
+    }
+    clearTimeout(patience);
+    this.progress(1);
+    this.root.setAttribute("aria-busy", "false");
+  }
+
+  draw() {
+    this.view.draw(this, this.last);
+  }
+
+  /** Announce the result; `equation` is its plain text. */
+  say(html, equation) {
+    this.result.innerHTML = html;
+    this.root.dataset.equation = equation;
+  }
+
+  /** A fraction of the weak systems; null while the field itself is being prepared. */
+  progress(fraction) {
+    if (fraction === null) this.bar.removeAttribute("value");
+    else this.bar.value = fraction;
+    this.bar.style.visibility = fraction === 1 ? "hidden" : "visible";
+  }
+
+  build() {
+    addStyle(this.el);
+    this.root = make("section", { class: "fts-explorer", "aria-label": this.model.get("heading"), "data-view": this.model.get("view"), "data-key": this.model.get("key"), id: `fts-${this.model.get("key")}` });
+    const head = make("div", { class: "fts-head" }, make("strong", {}, this.model.get("heading")));
+    if (this.sources.length > 1) head.append(this.chooser());
+    this.resetButton = make("button", { type: "button", class: "fts-reset" }, "Reset to the paper's values");
+    this.resetButton.onclick = () => this.set(this.paper);
+    const grid = make("div", { class: "fts-controls" });
+    this.inputs = new Map();
+    for (const control of this.controls) grid.append(control.options ? this.options(control) : this.slider(control));
+    this.bar = make("progress", { max: 1, value: 0, "aria-label": "weak systems computed" });
+    this.figure = make("div", { class: "fts-figure" });
+    this.result = make("div", { class: "fts-result", "aria-live": "polite", role: "status" });
+    head.append(this.resetButton);
+    this.root.append(head, grid, this.bar, this.result, this.figure);
+    this.el.replaceChildren(this.root);
+  }
+
+  chooser() {
+    const select = make("select", { "aria-label": "Frozen field" });
+    this.sources.forEach((source, i) => select.append(make("option", { value: i }, source.get("info").label)));
+    select.onchange = () => {
+      // What the paper sets differently for the new field follows it; the rest stays where the reader put it.
+      const choice = Number(select.value), old = this.paper, next = this.model.get("papers")[choice];
+      this.set({ choice, ...Object.fromEntries(Object.entries(next).filter(([name, value]) => old[name] !== value)) });
+    };
+    this.select = select;
+    return select;
+  }
+
+  slider(control) {
+    const id = `${this.root.id}-${control.name}`;
+    const { to } = steps(control);
+    const input = make("input", { type: "range", id, min: to(control.low), max: to(control.high), step: control.step });
+    const output = make("output", { for: id });
+    input.oninput = () => this.set({ [control.name]: steps(control).from(Number(input.value)) });
+    const row = make("div", { class: "fts-control", "data-control": control.name }, make("label", { for: id }, control.label), output, input);
+    this.inputs.set(control.name, { input, output, control, row });
+    return row;
+  }
+
+  options(control) {
+    const id = `${this.root.id}-${control.name}`;
+    const input = make("select", { id });
+    control.options.forEach((option) => input.append(make("option", { value: option }, option)));
+    input.onchange = () => this.set({ [control.name]: input.value });
+    const row = make("div", { class: "fts-control", "data-control": control.name }, make("label", { for: id }, control.label), make("output"), input);
+    this.inputs.set(control.name, { input, output: null, control, row });
+    return row;
+  }
+
+  showValues() {
+    if (this.select) this.select.value = this.model.get("choice");
+    for (const { input, output, control, row } of this.inputs.values()) {
+      const value = this.value(control.name);
+      row.hidden = Boolean(control.dimension) && this.info.dimension < control.dimension;
+      if (!output) {
+        input.value = value;
+        continue;
+      }
+      if (control.name === "rank") input.max = this.info.rank;
+      input.value = steps(control).to(value);
+      output.textContent = this.view.shown?.(this, control.name, value) ?? String(control.integer ? value : Number(value.toPrecision(3)));
+      input.setAttribute("aria-valuetext", output.textContent);
+    }
+    this.resetButton.disabled = Object.entries(this.paper).every(([name, value]) => this.value(name) === value);
+  }
+
+  readAddress() {
+    const given = sharedState(this.model.get("key")), values = {};
+    for (const { name, low, high, options } of this.allControls()) {
+      if (!(name in given)) continue;
+      const value = options ? given[name] : Number(given[name]);
+      if (options ? options.includes(value) : Number.isFinite(value) && value >= (low ?? 0) && value <= (high ?? this.sources.length - 1)) values[name] = value;
+    }
+    this.set(values);
+  }
+
+  writeAddress() {
+    const changed = {};
+    for (const { name } of this.allControls()) if (this.value(name) !== (this.paper[name] ?? 0)) changed[name] = this.value(name);
+    const text = JSON.stringify(changed);
+    if (text === (this.written ?? "{}")) return;
+    this.written = text;
+    // Browsers allow an address to change a few times per second, not at every step of a drag.
+    clearTimeout(this.addressing);
+    this.addressing = setTimeout(() => shareState(this.model.get("key"), changed), 200);
+  }
+}
+
+/** Slider position of a value and back: linear, or in powers of the control's base. */
+function steps({ base, integer }) {
+  if (!base) return { to: (v) => v, from: (p) => (integer ? Math.round(p) : Number(p.toPrecision(12))) };
+  return { to: (v) => Math.log(v) / Math.log(base), from: (p) => Number((base ** p).toPrecision(12)) };
+}
+
+export function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+function addStyle(el) {
+  const home = el.getRootNode() === document || !el.isConnected ? document.head : el.getRootNode();
+  if (home.querySelector("style[data-fts]")) return;
+  home.append(make("style", { "data-fts": "" }, STYLE));
+}

@@ -1,0 +1,96 @@
+// What the page asks its worker to compute: one function per question, weak systems kept between questions.
+
+import { FrozenField } from "./field.js";
+import { fieldModes, reconstruct, relativeError } from "./modes.js";
+import { drawnPhases } from "./phases.js";
+import { normalize, physical, residual, stlsq } from "./sparse.js";
+import { selectFrom } from "./svws.js";
+import { assemble, patchCenters } from "./weak.js";
+
+const fields = new Map();
+const systems = new Map();
+const modesOf = new Map();
+// 300 patches x 9 columns are 22 KB: these are at most 9 MB.
+const KEPT = 400;
+
+export const TASKS = {
+  /** Parse a field once; later questions name it by its key. */
+  load({ field, bytes }) {
+    if (!fields.has(field)) fields.set(field, new FrozenField(new Uint8Array(bytes)));
+  },
+
+  /** One weak system and STLSQ on it. */
+  system(question) {
+    const system = systemFor(question, question.phase), { params } = question;
+    const normal = (system.normal ??= normalize(system));
+    const x = stlsq(normal, question.lam, params.ridge, params.max_iterations);
+    const xi = physical(normal, x), rest = residual(system, xi);
+    const centers = patchCenters(fields.get(question.field), question.weak, question.phase).map((axis) => Array.from(axis));
+    return {
+      A: system.A, b: system.b, norms: normal.norms, x, xi, centers,
+      residual: rest.values, risk: rest.squares / (rest.scale + params.epsilon),
+    };
+  },
+
+  /** The whole of Algorithm S1, a step of progress per weak system. */
+  async svws(question, step) {
+    return selectFrom(await systemsFor(question, step), question.params);
+  },
+
+  /** Normalized STLSQ coefficients along the thresholds on one of the systems, and the selection on all of them. */
+  async path(question, step) {
+    const all = await systemsFor(question, step), system = all[question.index], { params } = question;
+    const normal = (system.normal ??= normalize(system));
+    const along = question.lams.map((lam) => Array.from(stlsq(normal, lam, params.ridge, params.max_iterations)));
+    const x = stlsq(normal, question.lam, params.ridge, params.max_iterations);
+    const xi = physical(normal, x), rest = residual(system, xi);
+    return { along, x: Array.from(x), xi: Array.from(xi), risk: rest.squares / (rest.scale + params.epsilon), selection: selectFrom(all, params) };
+  },
+
+  /** u on a uniform grid over the whole domain; [n_x (n_y) n_t] values. */
+  grid({ field, shape }) {
+    const f = fields.get(field), axes = uniformAxes(f, shape);
+    return { u: f.onGrid(axes), axes };
+  },
+
+  /** Modes, the field truncated to `keep` of them and what that leaves out. */
+  modes({ field, shape, basis, keep }) {
+    const key = JSON.stringify([field, shape, basis]), f = fields.get(field), axes = uniformAxes(f, shape);
+    if (!modesOf.has(key)) {
+      const modes = fieldModes(f, axes, basis);
+      modesOf.set(key, { modes, full: reconstruct(modes, modes.rank) });
+    }
+    const { modes, full } = modesOf.get(key), u = reconstruct(modes, keep);
+    return { ...modes, axes, full, u, error: relativeError(full, u) };
+  },
+};
+
+/** R_g + 1 + R_v systems with the phases of the seed, in the order of their roles. */
+async function systemsFor(question, step) {
+  const { params } = question, count = params.generation + 1 + params.validation;
+  const phases = drawnPhases(params.phase_seed, count, fields.get(question.field).dimension);
+  const all = [];
+  for (const phase of phases) {
+    const known = systems.size;
+    all.push(systemFor(question, phase));
+    // A kept system takes no time: only those just built are worth a pause for cancelling and progress.
+    if (systems.size !== known || systems.size === KEPT) await step(all.length / count);
+  }
+  return all;
+}
+
+function systemFor({ field, library, weak }, phase) {
+  const key = JSON.stringify([field, library.map((term) => term.name), weak, phase]);
+  let system = systems.get(key);
+  if (!system) {
+    system = assemble(fields.get(field), library, weak, phase);
+    if (systems.size >= KEPT) systems.delete(systems.keys().next().value);
+  }
+  systems.delete(key);
+  systems.set(key, system);
+  return system;
+}
+
+function uniformAxes(field, shape) {
+  return shape.map((n, a) => Float64Array.from({ length: n }, (_, i) => field.low[a] + ((field.high[a] - field.low[a]) * i) / (n - 1)));
+}

@@ -1,0 +1,104 @@
+// Explorer 4: the structured field as features times coefficients, truncated to a chosen rank.
+
+import { axes, image, label, line, scale, svg } from "./charts.js";
+import { make } from "./frame.js";
+import { fieldImage, signedImage } from "./palette.js";
+import { general } from "./terms.js";
+
+const SHAPES = { 1: [240, 161], 2: [49, 49, 61] };
+
+export function adapterView() {
+  return {
+    question: (frame) => ({
+      task: "modes",
+      question: { shape: SHAPES[frame.info.dimension], basis: frame.value("basis"), keep: Math.min(frame.value("rank"), frame.info.rank) },
+    }),
+    shown: (frame, name, value) => {
+      if (name === "frame") return `t = ${general(timeOf(frame, value))}`;
+      return name === "rank" ? `${Math.min(value, frame.info.rank)} of ${frame.info.rank}` : undefined;
+    },
+    draw(frame, answer) {
+      const keep = Math.min(frame.value("rank"), frame.info.rank);
+      frame.say(`<div>Background and ${keep} of ${frame.info.rank} modes reproduce the frozen field to a relative error of <strong>${answer.error < 1e-12 ? "0" : general(answer.error)}</strong>.</div>
+        <div class="fts-soft">Under each mode: its spatial feature, and below it its coefficient over time. Faint modes are left out.</div>`, general(answer.error));
+      const pictures = make("div", { style: "display:contents" });
+      pictures.innerHTML = frame.info.dimension > 1 ? planes(frame, answer) : line1d(frame, answer);
+      frame.figure.replaceChildren(pictures, modes(frame, answer, keep));
+    },
+  };
+}
+
+function timeOf(frame, value) {
+  const { low, high } = frame.info;
+  return low.at(-1) + value * (high.at(-1) - low.at(-1));
+}
+
+function frameIndex(frame, answer) {
+  return Math.round(frame.value("frame") * (answer.frames - 1));
+}
+
+function extent(values) {
+  let low = Infinity, high = -Infinity;
+  for (const v of values) {
+    if (v < low) low = v;
+    if (v > high) high = v;
+  }
+  return [low, high];
+}
+
+function line1d(frame, answer) {
+  const [nx, nt] = SHAPES[1], { low, high } = frame.info, [bottom, top] = extent(answer.full), k = frameIndex(frame, answer);
+  const wide = frame.width >= 640 ? (frame.width - 13) / 2 : frame.width, height = 260;
+  const box = { left: 46, right: wide - 12, top: 26, bottom: height - 42 };
+  const x = scale(low[0], high[0], box.left, box.right, { count: 4 }), t = scale(low[1], high[1], box.bottom, box.top, { count: 4 });
+  const url = fieldImage(nx, nt, (i, j) => answer.u[i * nt + j], bottom, top), time = general(timeOf(frame, frame.value("frame")));
+  let body = image(url, box.left, box.top, box.right - box.left, box.bottom - box.top) + axes(x, t, box, "x") + label(14, box.top - 8, "t", "start", "name");
+  body += `<path d="M${box.left} ${t(timeOf(frame, frame.value("frame")))}H${box.right}" stroke="#fff" stroke-width="3"/><path d="M${box.left} ${t(timeOf(frame, frame.value("frame")))}H${box.right}" stroke="#000" stroke-width="1.2"/>`;
+  const left = svg(wide, height, body, `The truncated field over x and t; a line marks t = ${time}`);
+  const pad = 0.06 * (top - bottom), y = scale(bottom - pad, top + pad, box.bottom, box.top, { count: 4 }), at = (u) => Array.from(answer.axes[0], (v, i) => [x(v), y(Math.max(bottom - pad, Math.min(top + pad, u[i * nt + k])))]);
+  let right = axes(x, y, box, "x") + label(14, box.top - 8, `u at t = ${time}`, "start", "name");
+  right += line(at(answer.full), 'stroke="var(--fts-soft)" stroke-width="4" opacity=".55"') + line(at(answer.u), 'stroke="var(--fts-blue)" stroke-width="2"');
+  right += label(box.right, box.top - 8, '<tspan fill="var(--fts-soft)">all modes</tspan>  <tspan fill="var(--fts-blue)">kept</tspan>', "end");
+  return left + svg(wide, height, right, `Profile at t = ${time}: full field in gray, truncated field in blue`);
+}
+
+function planes(frame, answer) {
+  const [nx, ny, nt] = SHAPES[2], { low, high } = frame.info, [bottom, top] = extent(answer.full), k = frameIndex(frame, answer);
+  const side = Math.min(300, frame.width >= 560 ? (frame.width - 13) / 2 : frame.width), time = general(timeOf(frame, frame.value("frame")));
+  const panel = (u, title) => {
+    const box = { left: 40, right: side - 10, top: 26, bottom: side - 30 };
+    const x = scale(low[0], high[0], box.left, box.right, { count: 4 }), y = scale(low[1], high[1], box.bottom, box.top, { count: 4 });
+    const url = fieldImage(nx, ny, (i, j) => u[(i * ny + j) * nt + k], bottom, top);
+    const body = image(url, box.left, box.top, box.right - box.left, box.bottom - box.top) + axes(x, y, box, "") + label(box.left, box.top - 8, title, "start", "name");
+    return svg(side, side, body, `${title} over x and y at t = ${time}`);
+  };
+  return panel(answer.full, `all modes, t = ${time}`) + panel(answer.u, "kept modes");
+}
+
+function modes(frame, answer, keep) {
+  const holder = make("div", { class: "fts-tiles" }), total = Math.hypot(...answer.sizes);
+  for (let r = 0; r < answer.rank; r++) {
+    const element = make("div", { class: `fts-tile ${r < keep ? "" : "fts-off"}` });
+    const share = (100 * answer.sizes[r] ** 2) / total ** 2;
+    element.innerHTML = `${r + 1}: ${share >= 0.1 ? share.toFixed(1) + " %" : "< 0.1 %"}<svg viewBox="0 0 96 ${frame.info.dimension > 1 ? 142 : 92}" aria-hidden="true">${feature(frame, answer, r)}${coefficient(frame, answer, r)}</svg>`;
+    holder.append(element);
+  }
+  holder.setAttribute("role", "img");
+  holder.setAttribute("aria-label", `${answer.rank} modes, the first ${keep} kept; the first carries ${((100 * answer.sizes[0] ** 2) / total ** 2).toFixed(1)} percent of the squared size`);
+  return holder;
+}
+
+function feature(frame, answer, r) {
+  const values = answer.features.subarray(r * answer.n, (r + 1) * answer.n), [low, high] = extent(values), largest = Math.max(-low, high);
+  if (frame.info.dimension > 1) {
+    const [nx, ny] = SHAPES[2];
+    return image(signedImage(nx, ny, (i, j) => values[i * ny + j], largest), 0, 0, 96, 96);
+  }
+  return line(Array.from(values, (v, i) => [(96 * i) / (answer.n - 1), 25 - (22 * v) / largest]), 'stroke="var(--fts-blue)" stroke-width="1.2"');
+}
+
+function coefficient(frame, answer, r) {
+  const values = answer.coefficients.subarray(r * answer.frames, (r + 1) * answer.frames), [low, high] = extent(values), largest = Math.max(-low, high) || 1;
+  const middle = frame.info.dimension > 1 ? 120 : 71;
+  return `<path d="M0 ${middle - 22}H96" class="grid"/>` + line(Array.from(values, (v, i) => [(96 * i) / (answer.frames - 1), middle - (18 * v) / largest]), 'stroke="var(--fts-orange)" stroke-width="1.2"');
+}

@@ -1,0 +1,1 @@
+"""What a frozen field is: its spatial and temporal halves, its file, where it came from, those that ship."""

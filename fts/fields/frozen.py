@@ -1,0 +1,142 @@
+"""FrozenField: a fitted field as plain arrays, evaluated and saved without torch (paper, eq. 4).
+
+u_hat(x, t) = F(x) G(t), with F the spatial features (background first) and G the temporal coefficients (the
+constant one first). Whoever made it, network or kernel, what follows sees values on points or grids and
+nothing it could train.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float
+
+from fts import files
+from fts.domain import Domain
+from fts.fields import jets
+from fts.fields.coordinate import CoordinateField
+from fts.fields.network import Coefficients, Features, NetworkFeatures, SplineCoefficients
+from fts.fields.provenance import Provenance
+from fts.fields.series import SeriesCoefficients, SeriesFeatures
+
+_SPACE = {"network": NetworkFeatures, "series": SeriesFeatures}
+_TIME = {"splines": SplineCoefficients, "series": SeriesCoefficients}
+_KIND = "field"
+# Values evaluated at once; a scattered evaluation of any size stays within some 100 MB.
+_CHUNK = 1 << 16
+
+
+@runtime_checkable
+class Field(Protocol):
+    """What weak systems need: values on tensor grids, and the box they are valid on."""
+
+    @property
+    def domain(self) -> Domain: ...
+    def on_grid(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]: ...
+
+
+@dataclass(frozen=True)
+class FrozenField:
+    """A factorized field; immutable, and with no way back to training."""
+
+    space: Features
+    time: Coefficients
+    domain: Domain
+    made: Provenance
+    positive: bool = False  # Softplus output
+
+    @property
+    def rank(self) -> int:
+        """R, the number of spatial features."""
+        return self.space.rank
+
+    def __call__(self, points: Float[np.ndarray, "n d1"]) -> Float[np.ndarray, " n"]:
+        """u_hat at the points (x, [y,] t)."""
+        return self.derivative(points, (0,) * self.domain.dimension, 0)
+
+    def derivative(
+        self, points: Float[np.ndarray, "n d1"], alpha: tuple[int, ...], order: int = 0
+    ) -> Float[np.ndarray, " n"]:
+        """D^alpha in space and the order-th derivative in time, at the points (x, [y,] t)."""
+        points = np.asarray(points, dtype=float)
+        chunks = [points[i : i + _CHUNK] for i in range(0, len(points), _CHUNK)] or [points]
+        return np.concatenate([self._scattered(chunk, alpha, order) for chunk in chunks])
+
+    def on_grid(
+        self, *axes: np.ndarray, alpha: tuple[int, ...] | None = None, order: int = 0
+    ) -> Float[np.ndarray, "..."]:
+        """u_hat, or its derivative, on the tensor grid of the axes (x, [y,] t), shaped like a trajectory."""
+        *space, t = axes
+        alpha = alpha or (0,) * self.domain.dimension
+
+        def product(beta: tuple[int, ...], k: int) -> np.ndarray:
+            return self.space.on_axes(tuple(space), beta) @ self.time.at(t, k)
+
+        return self._output(product, alpha, order).reshape(*(axis.size for axis in axes))
+
+    def save(self, path: str | Path) -> None:
+        """Write the field to one small file, atomically."""
+        space = {f"space.{name}": array for name, array in self.space.arrays().items()}
+        time = {f"time.{name}": array for name, array in self.time.arrays().items()}
+        header = {
+            "space": self.space.kind,
+            "time": self.time.kind,
+            "domain": self.domain.as_dict(),
+            "positive": self.positive,
+            "made": self.made.as_dict(),
+        }
+        files.save_arrays(Path(path), _KIND, header, space | time)
+
+    @staticmethod
+    def load(path: str | Path) -> "FrozenField":
+        """The field saved at `path`, every byte verified."""
+        return FrozenField.from_file(*_read(path))
+
+    @staticmethod
+    def from_file(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "FrozenField":
+        """The field a file's header and arrays describe."""
+        parts = {
+            half: {
+                name.removeprefix(f"{half}."): a for name, a in arrays.items() if name.startswith(f"{half}.")
+            }
+            for half in ("space", "time")
+        }
+        return FrozenField(
+            space=_SPACE[header["space"]].from_arrays(parts["space"]),
+            time=_TIME[header["time"]].from_arrays(parts["time"]),
+            domain=Domain.from_dict(header["domain"]),
+            made=Provenance.from_dict(header["made"]),
+            positive=header["positive"],
+        )
+
+    def _scattered(self, points: np.ndarray, alpha: tuple[int, ...], order: int) -> np.ndarray:
+        x, t = points[:, :-1], points[:, -1]
+
+        def product(beta: tuple[int, ...], k: int) -> np.ndarray:
+            return np.einsum("nr,rn->n", self.space.at(x, beta), self.time.at(t, k))
+
+        return self._output(product, alpha, order)
+
+    def _output(
+        self, product: Callable[[tuple[int, ...], int], np.ndarray], alpha: tuple[int, ...], order: int
+    ) -> np.ndarray:
+        if not self.positive:
+            return product(alpha, order)
+        index = (*alpha, order)
+        inner = {
+            beta: product(beta[:-1], beta[-1]) / jets.factorials(beta) for beta in jets.indices_below(index)
+        }
+        return jets.derivative(jets.softplus(inner), index)
+
+
+def load(path: str | Path) -> FrozenField | CoordinateField:
+    """The field saved at `path`, whichever form it has."""
+    header, arrays = _read(path)
+    form = CoordinateField if header.get("form") == "coordinate" else FrozenField
+    return form.from_file(header, arrays)
+
+
+def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    return files.load_arrays(Path(path), _KIND, "fit it again with fts.fit and save it there")

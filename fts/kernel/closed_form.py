@@ -1,0 +1,135 @@
+"""Observations -> FrozenField in closed form: the posterior mean as a series of low rank.
+
+The mean is frozen as Fourier and Chebyshev series to a stated tolerance; the variance stays a field of its
+own.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from fts.fields.frozen import FrozenField
+from fts.fields.provenance import describe
+from fts.fields.series import Basis, SeriesCoefficients, SeriesFeatures
+from fts.kernel.covariance import multiply
+from fts.kernel.posterior import Posterior, PosteriorVariance, condition
+from fts.observations import Observations
+
+# Error of freezing in deviations of the data: 1e-6, or a thousandth of the noise where that is more, or what
+# it takes to store no more numbers than the largest; the bases are trimmed to a tenth of it.
+_TOLERANCE, _NOISE_SHARE, _LARGEST, _TRIM = 1e-6, 1e-3, 24_000, 0.1
+_SHORTEST = 32  # functions per axis to begin with
+
+
+def fit(observations: Observations, *, progress: bool = True) -> FrozenField:
+    """The posterior mean given the observations, frozen; needs samples at every sensor for every frame."""
+    return freeze(condition(observations, progress=progress), observations)
+
+
+def fit_with_variance(
+    observations: Observations, *, progress: bool = True
+) -> tuple[FrozenField, PosteriorVariance]:
+    """The frozen posterior mean, and the posterior variance as a field."""
+    posterior = condition(observations, progress=progress)
+    return freeze(posterior, observations), PosteriorVariance(posterior)
+
+
+def freeze(posterior: Posterior, observations: Observations) -> FrozenField:
+    """The posterior mean as a field of low rank: truncated series per axis, truncated singular values."""
+    began = time.perf_counter()
+    tolerance = max(_TOLERANCE, _NOISE_SHARE * posterior.noise / posterior.scale)
+    bases, series = _expand(posterior, tolerance)
+    halves = _truncate(bases, series, tolerance)
+    while sum(half.size for half in halves[1:]) > _LARGEST:
+        tolerance *= 1.5
+        halves = _truncate(bases, series, tolerance)
+    (*space, temporal), features, coefficients = halves[0], posterior.scale * halves[1], halves[2]
+    features[0, 0] += posterior.mean
+    seconds = posterior.seconds + time.perf_counter() - began
+    return FrozenField(
+        space=SeriesFeatures(tuple(space), features.astype(np.float32)),
+        time=SeriesCoefficients(temporal, coefficients.astype(np.float32)),
+        domain=posterior.domain,
+        made=describe(observations, "kernel", _chosen(posterior, tolerance), seconds=seconds, device="cpu"),
+    )
+
+
+def _expand(posterior: Posterior, tolerance: float) -> tuple[list[Basis], np.ndarray]:
+    """Bases long enough for the posterior mean, and its coefficients."""
+    domain = posterior.domain
+    limits = zip((*domain.low, domain.t0), (*domain.high, domain.t1), (*domain.periodic, False), strict=True)
+    bases = [Basis(*limit, _SHORTEST + limit[2]) for limit in limits]
+    lengths = [length for chosen in posterior.choice.kernels for length in chosen.lengths]
+    # Sixteen functions per length scale resolve the kernel itself: what is left beyond them is rounding.
+    most = [16 * extent / length for extent, length in zip(domain.extents, lengths, strict=True)]
+    while True:
+        series = _series(posterior, bases)
+        # A series is long enough when its last quarter can be dropped.
+        short = [
+            i
+            for i, basis in enumerate(bases)
+            if basis.size < most[i] and _kept(_power(series, i), _TRIM * tolerance) > 3 * basis.size // 4
+        ]
+        if not short:
+            return bases, series
+        for i in short:
+            bases[i] = replace(bases[i], size=2 * bases[i].size - bases[i].periodic)
+
+
+def _truncate(
+    bases: list[Basis], series: np.ndarray, tolerance: float
+) -> tuple[list[Basis], Float[np.ndarray, "K R1"], Float[np.ndarray, "N R"]]:
+    """Bases, features and temporal coefficients that keep the series to the tolerance."""
+    bases = list(bases)
+    for axis, basis in enumerate(bases):
+        size = _kept(_power(series, axis), _TRIM * tolerance)
+        # A cosine keeps its sine.
+        bases[axis] = replace(basis, size=size + (basis.periodic and size % 2 == 0))
+        series = np.take(series, range(bases[axis].size), axis)
+    table = series.reshape(-1, bases[-1].size)
+    # The part that is constant in time is the background.
+    background, table = table[:, :1], table.copy()
+    table[:, 0] = 0
+    left, singular, right = np.linalg.svd(table, full_matrices=False)
+    rank = _kept(singular**2, tolerance)
+    features = np.concatenate([background, left[:, :rank] * singular[:rank]], axis=1)
+    return bases, features, right[:rank].T
+
+
+def _series(posterior: Posterior, bases: Sequence[Basis]) -> np.ndarray:
+    values = posterior.weights
+    for i, rows in enumerate(posterior._rows([basis.nodes for basis in bases])):
+        values = multiply(values, rows, i)
+    values = values.reshape(*(basis.size for basis in bases))
+    for axis, basis in enumerate(bases):
+        moved = np.moveaxis(values, axis, 0)
+        table = basis.transform(moved.reshape(basis.size, -1))
+        values = np.moveaxis(table.reshape(moved.shape), 0, axis)
+    return values
+
+
+def _power(series: np.ndarray, axis: int) -> np.ndarray:
+    others = tuple(i for i in range(series.ndim) if i != axis)
+    return np.sum(series**2, axis=others)
+
+
+def _kept(power: np.ndarray, tolerance: float) -> int:
+    """How many leading entries leave behind at most the tolerance, squared, of all power."""
+    tail = np.cumsum(power[::-1])[::-1]
+    return max(1, int(np.sum(tail > tolerance**2 * tail[0])))
+
+
+def _chosen(posterior: Posterior, tolerance: float) -> dict[str, Any]:
+    """What the search chose, by name."""
+    kernels = [{"family": k.family, "lengths": list(k.lengths)} for k in posterior.choice.kernels]
+    return {
+        "kernels": kernels,
+        "nugget": posterior.choice.nugget,
+        "tolerance": tolerance,
+        "left_out": list(posterior.choice.errors),
+        "noise_estimate": posterior.noise,
+    }

@@ -1,0 +1,154 @@
+"""Covariances of a separable Gaussian process: kernels of a distance, and one matrix per axis of the samples.
+
+The covariance of samples on a product grid is K_1 (x) ... (x) K_n + s I, one factor per axis. Its
+eigenvectors are products of the factors' eigenvectors, so a solve costs a few small matrix products.
+"""
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from fts.domain import Domain
+
+Family = Literal["gaussian", "rational"]
+FAMILIES: tuple[Family, ...] = ("gaussian", "rational")
+
+
+def kernel(family: Family, r: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+    """exp(-r^2 / 2), or the rational quadratic (1 + r^2 / 4)^-2, whose spectrum decays only exponentially."""
+    # Both are infinitely smooth: fourth derivatives of the field exist. The rational one expects analyticity
+    # in a strip, as of a soliton, rather than in the whole plane, and overshoots less in wide gaps.
+    if family == "gaussian":
+        return np.exp(-0.5 * r**2)
+    if family == "rational":
+        return (1 + r**2 / 4) ** -2
+    raise ValueError(f"unknown kernel family {family!r}: choose one of {FAMILIES}")
+
+
+def distance(
+    a: Float[np.ndarray, " n"], b: Float[np.ndarray, " m"], period: float | None
+) -> Float[np.ndarray, "n m"]:
+    """|a - b|, or the chord (L / pi) |sin(pi (a - b) / L)| on an axis of period L."""
+    # The chord embeds the circle in the plane, so every kernel that is positive there stays positive here.
+    difference = a[:, None] - b[None, :]
+    if period is None:
+        return np.abs(difference)
+    return period / np.pi * np.abs(np.sin(np.pi / period * difference))
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The kernel of one factor: a family, and one length scale per coordinate (their product is taken)."""
+
+    family: Family
+    lengths: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class SampleAxis:
+    """One axis of the sample grid: an axis of positions, the frames, or all scattered sensors together."""
+
+    points: Float[np.ndarray, "n k"]
+    extents: tuple[float, ...]
+    periods: tuple[float | None, ...]
+
+    @cached_property
+    def circulant(self) -> bool:
+        """Equidistant points around a circle: the eigenvectors are Fourier modes, whatever the kernel."""
+        n, period = len(self.points), self.periods[0]
+        if len(self.periods) > 1 or period is None:
+            return False
+        return bool(np.allclose(np.diff(self.points[:, 0]), period / n, rtol=1e-9, atol=0))
+
+    @cached_property
+    def distances(self) -> tuple[np.ndarray, ...]:
+        """Distances between all points, per coordinate."""
+        return tuple(distance(x, x, period) for x, period in zip(self.points.T, self.periods, strict=True))
+
+    @cached_property
+    def partners(self) -> Int[np.ndarray, "pairs 2"]:
+        """Pairs left out together: neighbours along an axis; a point and its nearest among scattered ones."""
+        n = len(self.points)
+        if len(self.periods) == 1:
+            return np.column_stack([np.arange(n - 1), np.arange(1, n)])
+        squared = sum((d / extent) ** 2 for d, extent in zip(self.distances, self.extents, strict=True))
+        nearest = np.argmin(squared + np.diag(np.full(n, np.inf)), axis=1)
+        return np.unique(np.sort(np.column_stack([np.arange(n), nearest]), axis=1), axis=0)
+
+    @cached_property
+    def modes(self) -> Float[np.ndarray, "n n"]:
+        """Orthonormal real Fourier modes over equidistant points, by ascending wavenumber."""
+        n = len(self.points)
+        phase = 2 * np.pi / n * np.outer(np.arange(n), np.arange(n // 2 + 1))
+        columns = np.stack([np.cos(phase), np.sin(phase)], axis=2).reshape(n, -1)
+        keep = np.linalg.norm(columns, axis=0) > 0.5  # sin 0 and, for even n, the sine at Nyquist vanish
+        return columns[:, keep] / np.linalg.norm(columns[:, keep], axis=0)
+
+    def cross(self, points: Float[np.ndarray, "m k"], chosen: Kernel) -> Float[np.ndarray, "m n"]:
+        """k(point, sample) for all pairs."""
+        values = np.ones((len(points), len(self.points)))
+        for x, own, period, length in zip(points.T, self.points.T, self.periods, chosen.lengths, strict=True):
+            values *= kernel(chosen.family, distance(x, own, period) / length)
+        return values
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Eigenvalues (none negative) and orthonormal eigenvectors of one factor's kernel matrix."""
+
+    values: Float[np.ndarray, " n"]
+    vectors: Float[np.ndarray, "n n"]
+
+
+def factors(
+    sensors: Float[np.ndarray, "S d"],
+    axes: tuple[np.ndarray, ...] | None,
+    frames: Float[np.ndarray, " F"],
+    domain: Domain,
+) -> tuple[SampleAxis, ...]:
+    """One factor per spatial axis of a full grid, or one for all scattered sensors; then one for time."""
+    *extents, duration = domain.extents
+    periods = tuple(e if closed else None for e, closed in zip(extents, domain.periodic, strict=True))
+    time = SampleAxis(frames[:, None], (duration,), (None,))
+    if axes is None:
+        return SampleAxis(sensors, tuple(extents), periods), time
+    space = (SampleAxis(x[:, None], (e,), (p,)) for x, e, p in zip(axes, extents, periods, strict=True))
+    return *space, time
+
+
+def decompose(factor: SampleAxis, chosen: Kernel) -> Spectrum:
+    """Eigendecomposition of the factor's kernel matrix; by FFT for equidistant points on a circle."""
+    if factor.circulant:
+        row = factor.cross(factor.points[:1], chosen)[0]
+        values = np.fft.rfft(row).real
+        # Every wavenumber owns a cosine and a sine, but for 0 and Nyquist.
+        doubled = np.repeat(values, 2)[1 : len(row) + 1]
+        return Spectrum(np.maximum(doubled, 0), factor.modes)
+    matrix = np.ones((len(factor.points),) * 2)
+    for d, length in zip(factor.distances, chosen.lengths, strict=True):
+        matrix *= kernel(chosen.family, d / length)
+    values, vectors = np.linalg.eigh(matrix)
+    # Rounding leaves tiny negative eigenvalues on a matrix that is positive.
+    return Spectrum(np.maximum(values, 0), vectors)
+
+
+def multiply(tensor: Float[np.ndarray, "..."], matrix: Float[np.ndarray, "m n"], axis: int) -> np.ndarray:
+    """The tensor with `matrix` applied along one axis."""
+    return np.moveaxis(np.tensordot(matrix, tensor, (1, axis)), 0, axis)
+
+
+def rotate(values: Float[np.ndarray, "..."], spectra: Sequence[Spectrum]) -> np.ndarray:
+    """The samples in the product eigenbasis."""
+    for axis, spectrum in enumerate(spectra):
+        values = multiply(values, spectrum.vectors.T, axis)
+    return values
+
+
+def precision(spectra: Sequence[Spectrum], nugget: float) -> np.ndarray:
+    """1 / (lambda_1 ... lambda_n + s) over the product eigenbasis."""
+    return 1 / (functools.reduce(np.multiply.outer, [s.values for s in spectra]) + nugget)

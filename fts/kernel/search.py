@@ -1,0 +1,129 @@
+"""Sensor x frame samples -> kernels, length scales and nugget: those that predict slices left out best."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from jaxtyping import Float
+
+from fts.kernel.covariance import FAMILIES, Kernel, SampleAxis, Spectrum, decompose, multiply
+from fts.kernel.left_out import left_out
+
+# Nuggets of the coarse scan, in units of the kernel's variance; below the least, rounding acts as one.
+_NUGGETS = tuple(10.0**k for k in range(-14, 1, 2))
+_SCAN = 8  # length scales per factor in the coarse scan
+_SWEEPS = 2
+# Ratios of the pattern search that follows: (length scale, nugget).
+_STEPS = ((1.4, 10.0), (1.1, 3.0))
+_LEAST_GAIN = 1e-3  # a smaller relative decrease of the error is not worth another step
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the search chose, and the root mean square error of leaving one slice out, per factor."""
+
+    kernels: tuple[Kernel, ...]
+    nugget: float
+    errors: tuple[float, ...]
+
+
+def search(
+    parts: tuple[SampleAxis, ...], values: Float[np.ndarray, "..."], step: Callable[[], object]
+) -> Choice:
+    """Kernels, length scales and nugget with the least error on left-out slices and pairs, over all axes.
+
+    A slice is a frame, a sensor or a grid line: what a protocol leaves out is what the criterion leaves out.
+    `values` have mean zero and unit variance; `step` is called once per factor and sweep, and at the end.
+    """
+    every = range(len(parts))
+    error = _errors(parts, values)
+    kernels = tuple(_candidates(part)[1] for part in parts)
+    # The axis with the largest error decides about the nugget; the others follow it.
+    order = sorted(every, key=lambda axis: -min(sum(error(kernels, s, axis)) for s in _NUGGETS[::2]))
+    nugget = _NUGGETS[0]
+    for sweep, axis in product(range(_SWEEPS), order):
+        nuggets = _NUGGETS if (sweep, axis) == (0, order[0]) else (nugget,)
+        around = [
+            (*kernels[:axis], candidate, *kernels[axis + 1 :]) for candidate in _candidates(parts[axis])
+        ]
+        tried = [(sum(error(k, s, axis)), i, s) for i, k in enumerate(around) for s in nuggets]
+        _, best, nugget = min(tried)
+        kernels = around[best]
+        step()
+    kernels, nugget = _polish(kernels, nugget, lambda k, s: sum(sum(error(k, s, axis)) for axis in every))
+    step()
+    return Choice(kernels, nugget, tuple(float(np.sqrt(error(kernels, nugget, axis)[0])) for axis in every))
+
+
+def _errors(
+    parts: tuple[SampleAxis, ...], values: np.ndarray
+) -> Callable[[tuple[Kernel, ...], float, int], tuple[float, float]]:
+    """`left_out` as a function of kernels, nugget and axis, with every decomposition made once."""
+    every = range(len(parts))
+    for axis in every:
+        # Fourier modes do not depend on the kernel: the samples turn into them here, once.
+        if parts[axis].circulant:
+            values = multiply(values, parts[axis].modes.T, axis)
+
+    @functools.cache
+    def spectrum(axis: int, chosen: Kernel) -> Spectrum:
+        return decompose(parts[axis], chosen)
+
+    @functools.lru_cache(maxsize=4)
+    def rotated(kernels: tuple[Kernel, ...]) -> np.ndarray:
+        tensor = values
+        for axis in every:
+            if not parts[axis].circulant:
+                tensor = multiply(tensor, spectrum(axis, kernels[axis]).vectors.T, axis)
+        return tensor
+
+    def error(kernels: tuple[Kernel, ...], nugget: float, axis: int) -> tuple[float, float]:
+        spectra = [spectrum(i, chosen) for i, chosen in enumerate(kernels)]
+        return left_out(spectra, rotated(kernels), nugget, axis, parts[axis])
+
+    return error
+
+
+def _candidates(part: SampleAxis) -> list[Kernel]:
+    # From the mean spacing, below which samples know nothing of each other, to the whole extent.
+    n = len(part.points) ** (1 / len(part.extents))
+    fractions = np.geomspace(1 / n, 1, _SCAN)
+    return [
+        Kernel(family, tuple(float(f * extent) for extent in part.extents))
+        for family in FAMILIES
+        for f in fractions
+    ]
+
+
+def _polish(
+    kernels: tuple[Kernel, ...],
+    nugget: float,
+    error: Callable[[tuple[Kernel, ...], float], float],
+) -> tuple[tuple[Kernel, ...], float]:
+    """Pattern search over all length scales and the nugget, downhill from the scan's result."""
+    coordinates = [(axis, i) for axis, chosen in enumerate(kernels) for i in range(len(chosen.lengths))]
+    best = error(kernels, nugget)
+    for ratio, factor in _STEPS:
+        moves = [(factor, None), (1 / factor, None), *product((ratio, 1 / ratio), coordinates)]
+        before = np.inf
+        while best < before * (1 - _LEAST_GAIN):
+            before = best
+            for move in moves:
+                trial = _moved(kernels, nugget, *move)
+                while trial[1] >= _NUGGETS[0] and (value := error(*trial)) < best * (1 - _LEAST_GAIN):
+                    (kernels, nugget), best = trial, value
+                    trial = _moved(kernels, nugget, *move)
+    return kernels, nugget
+
+
+def _moved(
+    kernels: tuple[Kernel, ...], nugget: float, ratio: float, coordinate: tuple[int, int] | None
+) -> tuple[tuple[Kernel, ...], float]:
+    if coordinate is None:
+        return kernels, nugget * ratio
+    axis, i = coordinate
+    lengths = kernels[axis].lengths
+    changed = Kernel(kernels[axis].family, (*lengths[:i], lengths[i] * ratio, *lengths[i + 1 :]))
+    return (*kernels[:axis], changed, *kernels[axis + 1 :]), nugget

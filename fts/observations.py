@@ -1,0 +1,137 @@
+"""Observations: sparse samples (x_i, t_i, y_i) of a field, checked once and saved as one documented file.
+
+Where they fill a sensor x frame grid the grid is kept, because it makes training and kernels fast.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from fts import files
+from fts.domain import Domain
+
+# Four points carry a cubic spline, the least any of the fields can use along an axis.
+LEAST_POINTS = 4
+
+
+@dataclass(frozen=True)
+class SensorGrid:
+    """Samples at every sensor for every frame; `axes` is kept when the sensors fill a full tensor grid."""
+
+    sensors: Float[np.ndarray, "S d"]
+    frames: Float[np.ndarray, " F"]
+    values: Float[np.ndarray, "S F"]
+    axes: tuple[np.ndarray, ...] | None
+
+    @property
+    def widest_gap(self) -> float:
+        """The largest distance between neighboring sensors on a line."""
+        if self.sensors.shape[1] != 1:
+            raise ValueError(
+                f"sensors in {self.sensors.shape[1]} dimensions have no order: look along one axis"
+            )
+        return float(np.diff(self.sensors[:, 0]).max())
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Sparse samples y_i = u(x_i, t_i) + noise; `problem` names the settings, None for a user's own data."""
+
+    x: Float[np.ndarray, "n_x d"]  # one row per sample; equal lengths are checked below, with a remedy
+    t: Float[np.ndarray, " n_t"]
+    y: Float[np.ndarray, " n_y"]
+    domain: Domain
+    problem: str | None = None
+    protocol: str | None = None
+    seed: int | None = None
+    noise: float = 0.0
+    source: str = "user"
+
+    def __post_init__(self) -> None:
+        if not (self.x.ndim == 2 and self.x.shape[0] == self.t.size == self.y.size):
+            raise ValueError(
+                f"x {self.x.shape}, t {self.t.shape} and y {self.y.shape} must list the same samples: "
+                "x is (n, d), t and y are (n,)"
+            )
+        if self.x.shape[1] != self.domain.dimension:
+            raise ValueError(
+                f"x has {self.x.shape[1]} columns, the domain {self.domain.dimension} axes: make them agree"
+            )
+        for name, values in (("x", self.x), ("t", self.t), ("y", self.y)):
+            refuse_nonfinite(name, values)
+        self._refuse_outside()
+        self._refuse_duplicates()
+        for name, values in (("frames", np.unique(self.t)), ("positions", np.unique(self.x, axis=0))):
+            if len(values) < LEAST_POINTS:
+                raise ValueError(
+                    f"only {len(values)} distinct {name}: a field needs at least {LEAST_POINTS}, add samples"
+                )
+
+    def __len__(self) -> int:
+        return self.y.size
+
+    @cached_property
+    def grid(self) -> SensorGrid | None:
+        """The sensor x frame grid the samples fill, or None when they are scattered."""
+        sensors, row = np.unique(self.x, axis=0, return_inverse=True)
+        frames, column = np.unique(self.t, return_inverse=True)
+        if len(sensors) * len(frames) != len(self):
+            return None
+        values = np.empty((len(sensors), len(frames)))
+        values[row.ravel(), column] = self.y  # no duplicates, so n pairs fill all n places
+        return SensorGrid(sensors, frames, values, _tensor_axes(sensors))
+
+    def save(self, path: str | Path) -> None:
+        """Write the observation record: arrays x, t, y and a header with domain, problem, seed and noise."""
+        header = {
+            "domain": self.domain.as_dict(),
+            "problem": self.problem,
+            "protocol": self.protocol,
+            "seed": self.seed,
+            "noise": self.noise,
+            "source": self.source,
+        }
+        files.save_arrays(Path(path), "observations", header, {"x": self.x, "t": self.t, "y": self.y})
+
+    @staticmethod
+    def load(path: str | Path) -> "Observations":
+        """The observations saved at `path`, every byte verified."""
+        remedy = "make it again with observations.save(path)"
+        header, arrays = files.load_arrays(Path(path), "observations", remedy)
+        domain = Domain.from_dict(header.pop("domain"))
+        return Observations(arrays["x"], arrays["t"], arrays["y"], domain, **header)
+
+    def _refuse_outside(self) -> None:
+        domain = self.domain
+        low, high = np.array((*domain.low, domain.t0)), np.array((*domain.high, domain.t1))
+        points = np.column_stack([self.x, self.t])
+        # Coordinates computed in another order may stand one rounding outside.
+        slack = 1e-9 * (high - low)
+        outside = np.any((points < low - slack) | (points > high + slack), axis=1)
+        if outside.any():
+            raise ValueError(
+                f"sample {points[outside][0]} lies outside {low} to {high}: enlarge the domain or drop it"
+            )
+
+    def _refuse_duplicates(self) -> None:
+        points, counts = np.unique(np.column_stack([self.x, self.t]), axis=0, return_counts=True)
+        if counts.max(initial=1) > 1:
+            raise ValueError(
+                f"{points[counts > 1][0]} is sampled {counts.max()} times: average repeated measurements"
+            )
+
+
+def _tensor_axes(sensors: np.ndarray) -> tuple[np.ndarray, ...] | None:
+    axes = tuple(np.unique(column) for column in sensors.T)
+    # np.unique sorts rows lexicographically, which is C order over the axes.
+    return axes if np.prod([axis.size for axis in axes]) == len(sensors) else None
+
+
+def refuse_nonfinite(name: str, values: np.ndarray) -> None:
+    bad = ~np.isfinite(values)
+    if bad.any():
+        place = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise ValueError(f"{name}{list(place)} is {values[place]}: drop the sample or mend it before fitting")

@@ -1,0 +1,1 @@
+"""Figures and tables of the book: the style, then one file per chapter."""

@@ -1,0 +1,197 @@
+"""Records -> tables beside the paper's and the figures of the studies."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fts.data.trajectories import Trajectory, observe, simulate
+from fts.params import SHORT_NAMES
+from fts.plots.style import INK, PALETTE, WIDTH, Table, table
+from fts.studies import tables
+from fts.studies.published import REGIMES, Cell, Published
+from fts.studies.records import RunRecord
+from fts.studies.tables import Place, Summary
+
+# A recovery count or an error that is better than the paper's, equal to it, or worse.
+_BETTER, _EQUAL, _WORSE = "▲", "=", "▼"
+# The problems of the density study, as a reader calls them.
+_TITLES = {name: SHORT_NAMES[name] for name in ("kdv", "ks", "ad")}
+
+
+def beside_paper(
+    found: Mapping[Place, Summary],
+    published: Published,
+    rows: Mapping[str, tuple[str, float]],
+    measures: Sequence[str] = ("exact", "e_xi"),
+) -> Table:
+    """Our cells beside the paper's, difference marked; `rows` maps a published row to our (row, noise)."""
+    regimes = list(dict.fromkeys((problem, protocol) for _, problem, protocol in published.cells))
+    header = ["row", *(f"{_TITLES[problem]}-{protocol}" for problem, protocol in regimes)]
+    lines = []
+    for row, (method, noise) in rows.items():
+        cells = []
+        for problem, protocol in regimes:
+            theirs = published.cells.get((row, problem, protocol))
+            ours = found.get((method, problem, protocol, noise))
+            cells.append(_beside(ours, theirs, measures))
+        lines.append((row, *cells))
+    return table(header, lines)
+
+
+def only_ours(found: Mapping[Place, Summary], rows: Mapping[str, tuple[str, float]]) -> Table:
+    """Rows the paper does not have, over its six regimes: recoveries, median E_xi and E_u."""
+    header = ["row", *(f"{_TITLES[problem]}-{protocol}" for problem, protocol in REGIMES)]
+    lines = []
+    for row, (method, noise) in rows.items():
+        cells = []
+        for problem, protocol in REGIMES:
+            cell = found.get((method, problem, protocol, noise))
+            text = f"{cell.exact}/{cell.runs} ({cell.e_xi:.2g}; {cell.e_u:.2g})" if cell else "not run"
+            cells.append(text)
+        lines.append((row, *cells))
+    return table(header, lines)
+
+
+def layouts(tested: Sequence[RunRecord], further: Sequence[RunRecord], published: Published) -> Figure:
+    """Coefficient error against the widest gap between sensors, beside the paper's median."""
+    problems = list(dict.fromkeys(one.problem for one in further))
+    figure, panels = plt.subplots(1, len(problems), figsize=(WIDTH, 0.42 * WIDTH), sharey=True, squeeze=False)
+    for ax, name in zip(panels[0], problems, strict=True):
+        trajectory = simulate(name)
+        for label, runs, style, color in (
+            ("test seeds", tested, "o", PALETTE[1]),
+            ("further layouts", further, ".", PALETTE[0]),
+        ):
+            mine = [one for one in runs if one.problem == name and one.score]
+            gaps = [_widest_gap(trajectory, one) for one in mine]
+            ax.semilogy(gaps, [one.score["e_xi"] for one in mine], style, color=color, label=label)
+        ax.axhline(_published(published, name), color=INK, linewidth=1, label="the paper's median")
+        ax.set(title=_TITLES[name], xlabel="widest gap between sensors")
+    panels[0, 0].set_ylabel(r"$E_\xi$")
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    return figure
+
+
+def layout_medians(tested: Sequence[RunRecord], further: Sequence[RunRecord], published: Published) -> Table:
+    """Medians of test seeds, further draws and paper, and the chance that five draws match the paper."""
+    rows = []
+    for name in dict.fromkeys(one.problem for one in further):
+        theirs = _published(published, name)
+        first, rest = (
+            np.array([one.score["e_xi"] for one in runs if one.problem == name and one.score])
+            for runs in (tested, further)
+        )
+        share = float(np.mean(rest <= theirs))
+        medians = (f"{np.median(first):.2g}", f"{np.median(rest):.2g}", f"{theirs:.2g}")
+        rows.append((_TITLES[name], *medians, f"{len(rest)}", f"{tables.chance_of_median(share):.0%}"))
+    return table(
+        [
+            "",
+            "test seeds",
+            "further layouts",
+            "the paper's",
+            "layouts",
+            "chance of five as good as the paper's",
+        ],
+        rows,
+    )
+
+
+def density(found: Mapping[Place, Summary], rows: Mapping[str, str]) -> Figure:
+    """Exact recoveries and field error against sensor density, one column per problem, one curve per row."""
+    figure, panels = plt.subplots(2, 3, figsize=(WIDTH, 0.62 * WIDTH), sharey="row", sharex="col")
+    for column, (problem, title) in enumerate(_TITLES.items()):
+        top, bottom = panels[:, column]
+        for color, (label, method) in zip(PALETTE, rows.items(), strict=False):
+            points = _densities(found, method, problem)
+            percents = list(points)
+            top.plot(percents, [p.exact / p.runs for p in points.values()], ".-", color=color, label=label)
+            bottom.plot(percents, [p.e_u for p in points.values()], ".-", color=color)
+            low, high = np.array([p.e_u_quartiles for p in points.values()]).reshape(-1, 2).T
+            bottom.fill_between(percents, low, high, color=color, alpha=0.2, linewidth=0)
+        top.set(title=title, ylim=(-0.06, 1.06))
+        bottom.set(xlabel="sensors, %")
+        measured = _measured(found, problem)
+        if measured:
+            top.set_xscale("log")
+            bottom.set(xscale="log", yscale="log")
+            _plain_ticks(bottom, measured)
+        else:
+            top.annotate("not run", (0.5, 0.5), xycoords="axes fraction", ha="center")
+    panels[0, 0].set_ylabel("exact")
+    panels[1, 0].set_ylabel("$E_u$")
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=len(rows))
+    return figure
+
+
+def lowest_densities(found: Mapping[Place, Summary], rows: Mapping[str, str]) -> Table:
+    """Per row and problem the lowest measured density from which on every run is exact."""
+    lines = []
+    for label, method in rows.items():
+        cells = []
+        for problem in _TITLES:
+            reached = None
+            for percent, cell in reversed(_densities(found, method, problem).items()):
+                if cell.exact < cell.runs:
+                    break
+                reached = percent
+            cells.append("none" if reached is None else f"{reached:g} %")
+        lines.append((label, *cells))
+    return table(["all runs exact from", *_TITLES.values()], lines)
+
+
+def _widest_gap(trajectory: Trajectory, run: RunRecord) -> float:
+    grid = observe(trajectory, run.protocol, seed=run.seed).grid
+    assert grid is not None  # both protocols sample grids
+    return grid.widest_gap
+
+
+def _published(published: Published, name: str, protocol: str = "S20") -> float:
+    median = next(cell.e_xi for key, cell in published.cells.items() if key[1:] == (name, protocol))
+    assert median is not None  # every cell of Table 1 has one
+    return median
+
+
+def _densities(found: Mapping[Place, Summary], method: str, problem: str) -> dict[float, Summary]:
+    places = {
+        float(place[2].removeprefix("S")): summary
+        for place, summary in found.items()
+        if place[0] == method and place[1] == problem and place[2].startswith("S")
+    }
+    return dict(sorted(places.items()))
+
+
+def _measured(found: Mapping[Place, Summary], problem: str) -> list[float]:
+    return sorted({float(place[2][1:]) for place in found if place[1] == problem and place[2][0] == "S"})
+
+
+def _plain_ticks(ax: Axes, percents: Sequence[float]) -> None:
+    kept = list(percents[::2]) if len(percents) > 5 else list(percents)
+    ax.set_xticks(kept, [f"{p:g}" for p in kept])
+    ax.minorticks_off()
+
+
+def _beside(ours: Summary | None, theirs: Cell | None, measures: Sequence[str]) -> str:
+    parts = []
+    for name in measures:
+        mine = None if ours is None else getattr(ours, name)
+        published = None if theirs is None else getattr(theirs, name)
+        if mine is None and published is None:
+            continue
+        counts = name == "exact"
+        left = "not run" if ours is None else f"{mine}/{ours.runs}" if counts else f"{mine:.2g}"
+        right = "–" if published is None else f"{published}/5" if counts else f"{published:.2g}"
+        # A cell whose runs are not all there yet is compared by its share.
+        share = mine * 5 / ours.runs if counts and ours is not None and mine is not None else mine
+        mark = "" if share is None or published is None else f" {_mark(share, published, counts)}"
+        parts.append(f"{left} | {right}{mark}")
+    return "\n".join(parts) or "–"
+
+
+def _mark(ours: float | int, theirs: float | int, more_is_better: bool) -> str:
+    if np.isclose(ours, theirs, rtol=0.02):
+        return _EQUAL
+    return _BETTER if (ours > theirs) == more_is_better else _WORSE

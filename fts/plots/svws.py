@@ -1,0 +1,173 @@
+"""Selections -> the figures and tables of the chapter on stability-validated weak selection."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib import pyplot as plt
+from matplotlib.colors import BoundaryNorm, ListedColormap
+from matplotlib.figure import Figure
+
+from fts import metrics
+from fts.equations.equation import Equation
+from fts.fields.frozen import Field
+from fts.plots.style import INK, PALETTE, WIDTH, Table, table
+from fts.svws.selection import Candidates, Selection, Trace
+
+# Risks that span more than this factor are drawn on a logarithmic axis.
+_WIDE_RANGE = 10.0
+
+
+def proposals(candidates: Candidates) -> Figure:
+    """Which support each generation system proposes at each threshold; one color per distinct support."""
+    ranks = np.argsort(np.argsort([-count for count in candidates.counts], kind="stable"))
+    shown = min(len(candidates.supports), len(PALETTE))
+    colors = [*PALETTE[: shown - 1], INK] if len(candidates.supports) > shown else PALETTE[:shown]
+    values = np.minimum(ranks[candidates.proposals], len(colors) - 1)
+    figure, ax = plt.subplots(figsize=(WIDTH, 0.6 * WIDTH))
+    norm = BoundaryNorm(np.arange(len(colors) + 1) - 0.5, len(colors))
+    ax.pcolormesh(values, cmap=ListedColormap(colors), norm=norm, edgecolors="white", linewidth=1.5)
+    ax.set_xticks(np.arange(len(candidates.thresholds)) + 0.5, [f"{t:.3g}" for t in candidates.thresholds])
+    ax.set_yticks(np.arange(len(values)) + 0.5, [str(r + 1) for r in range(len(values))])
+    ax.set(xlabel=r"threshold $m\lambda_0$", ylabel="generation system")
+    ax.spines[:].set_visible(False)
+    ax.tick_params(length=0)
+    order = np.argsort(ranks)
+    for place, color in enumerate(colors):
+        rest = len(candidates.supports) > shown and place == len(colors) - 1
+        index = int(order[place])
+        text = "other supports" if rest else f"{candidates.counts[index]}: {_set(candidates, index)}"
+        ax.plot([], [], "s", color=color, markersize=8, label=text)
+    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.02), handletextpad=0.2, title="times: support")
+    return figure
+
+
+def recurrence(candidates: Candidates, tau: float) -> Figure:
+    """Term frequencies against the stability threshold tau."""
+    figure, ax = plt.subplots(figsize=(WIDTH, 0.36 * WIDTH))
+    pi = candidates.pi
+    places = np.arange(len(pi))
+    ax.bar(places, pi, color=[PALETTE[0] if value >= tau else INK for value in pi], width=0.65)
+    ax.axhline(tau, color=PALETTE[1], linewidth=1.2)
+    ax.annotate(rf"$\tau = {tau:g}$", (-0.45, tau + 0.02), color=PALETTE[1], va="bottom")
+    labels = [f"${term.latex}$" for term in candidates.library]
+    ax.set_xticks(places, labels)
+    ax.set(ylabel=r"recurrence $\pi_j$", ylim=(0, 1.05))
+    ax.tick_params(axis="x", length=0)
+    return figure
+
+
+def risks(trace: Trace) -> Figure:
+    """Validation risks of the eligible supports, their means with one standard error, and the rule's line."""
+    rows = sorted(range(len(trace.eligible)), key=lambda row: trace.mu[row])
+    figure, ax = plt.subplots(figsize=(WIDTH, (0.14 + 0.075 * len(rows)) * WIDTH))
+    for height, row in enumerate(reversed(rows)):
+        chosen = row == trace.winner
+        color = PALETTE[0] if chosen else INK
+        ax.plot(trace.risks[row], np.full(trace.risks.shape[1], height), "|", color=color, markersize=7)
+        ax.errorbar(trace.mu[row], height, xerr=trace.se[row], fmt="o", color=color, markersize=5, capsize=3)
+    ax.axvline(trace.bound, color=PALETTE[1], linewidth=1.2)
+    ax.annotate(r" $\mu + \mathrm{se}$ of the lowest", (trace.bound, len(rows) - 0.45), color=PALETTE[1])
+    names = [_set(trace.candidates, trace.eligible[row]) for row in reversed(rows)]
+    ax.set_yticks(range(len(rows)), names)
+    ax.set(xlabel="normalized validation risk", ylim=(-0.6, len(rows) - 0.2))
+    if trace.risks.max() > _WIDE_RANGE * trace.risks.min() > 0:
+        ax.set_xscale("log")
+    ax.spines["left"].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    return figure
+
+
+def validation(trace: Trace) -> Table:
+    """The eligible supports with their counts, risks and fate."""
+    header = ["support", "proposed", "mean risk", "standard error", "admissible", "chosen"]
+    word = {True: "yes", False: "no"}
+    return table(
+        header,
+        [
+            (
+                _set(trace.candidates, index),
+                trace.candidates.counts[index],
+                f"{trace.mu[row]:.4f}",
+                f"{trace.se[row]:.4f}",
+                word[row in trace.admissible],
+                word[row == trace.winner],
+            )
+            for row, index in enumerate(trace.eligible)
+        ],
+    )
+
+
+def refits(selection: Selection, truth: Equation) -> Table:
+    """Coefficients with standard errors of every refit, its held-out risk, its error against the truth."""
+    rows = []
+    for name, refit in selection.refits.items():
+        chosen = refit.xi != 0
+        pairs = zip(refit.xi[chosen], refit.deviation[chosen], strict=True)
+        error = metrics.score(selection.with_refit(name), truth).e_xi
+        label = f"{name} (preferred)" if name == selection.preferred else name
+        rows.append((label, *(_plus_minus(c, s) for c, s in pairs), f"{refit.risk:.2g}", f"{error:.2g}"))
+    return table(["refit", *selection.support, "held-out risk", "error, by the truth"], rows)
+
+
+def _plus_minus(value: float, deviation: float) -> str:
+    """The value to the digit its deviation begins at, three digits at least."""
+    digits = 3 if deviation <= 0 else max(3, -int(np.floor(np.log10(deviation))))
+    return f"{value:.{digits}f} ± {deviation:.{digits}f}"
+
+
+def residual_tails(residual: Float[np.ndarray, " m"]) -> Figure:
+    """Sizes of the rows' residuals against a Gaussian's of the same median, which lies on the line."""
+    from scipy.stats import norm
+
+    sizes = np.sort(np.abs(residual))
+    levels = (np.arange(len(sizes)) + 0.5) / len(sizes)
+    scale = 1.4826 * float(np.median(sizes))
+    figure, ax = plt.subplots(figsize=(WIDTH, 0.42 * WIDTH))
+    ax.loglog(norm.ppf(0.5 + levels / 2), sizes / scale, ".", markersize=3, color=PALETTE[0])
+    ends = norm.ppf(0.5 + levels[[0, -1]] / 2)
+    ax.plot(ends, ends, color=INK, linewidth=1)
+    ax.axhline(4.685, color=PALETTE[1], linewidth=1.2)
+    ax.annotate("weight zero above", (1.2e-2, 5.2), color=PALETTE[1], va="bottom")
+    ax.set(xlabel="Gaussian quantile", ylabel=r"$|A\xi - b|$ / scale", xlim=(1e-2, 6), ylim=(1e-3, None))
+    return figure
+
+
+def where_rows_fail(
+    field: Field,
+    truth: Float[np.ndarray, "nx nt"],
+    axes: Sequence[np.ndarray],
+    centers: Float[np.ndarray, "m d1"],
+    weights: Float[np.ndarray, " m"],
+) -> Figure:
+    """Left the field's error over x and t, right the patches by the weight the robust refit gives them."""
+    x, t = axes
+    figure, panels = plt.subplots(1, 2, figsize=(WIDTH, 0.5 * WIDTH), sharey=True)
+    error = np.abs(field.on_grid(x, t) - truth)
+    mesh = panels[0].pcolormesh(x, t, error.T, vmin=0, vmax=np.quantile(error, 0.99), rasterized=True)
+    figure.colorbar(mesh, ax=panels[0], location="bottom", label=r"$|\hat u - u|$")
+    order = np.argsort(-weights)
+    dots = panels[1].scatter(*centers[order].T, c=weights[order], s=5, cmap="RdYlBu", vmin=0, vmax=1)
+    figure.colorbar(dots, ax=panels[1], location="bottom", label="weight of the patch's row")
+    for ax in panels:
+        ax.set_xlabel("$x$")
+        ax.spines[:].set_visible(False)
+    panels[0].set_ylabel("$t$")
+    return figure
+
+
+def foretold(variances: Float[np.ndarray, " m"], residual: Float[np.ndarray, " m"]) -> Figure:
+    """Sizes of the rows' residuals against the field's variance under their kernels, with running medians."""
+    figure, ax = plt.subplots(figsize=(WIDTH, 0.42 * WIDTH))
+    sizes = np.abs(residual)
+    ax.loglog(variances, sizes, ".", markersize=2, color=PALETTE[0], alpha=0.4, rasterized=True)
+    groups = np.array_split(np.argsort(variances), 20)
+    medians = [(np.median(variances[group]), np.median(sizes[group])) for group in groups]
+    ax.loglog(*np.transpose(medians), ".-", color=PALETTE[1])
+    ax.set(xlabel="posterior variance under the patch", ylabel=r"$|A\xi - b|$")
+    return figure
+
+
+def _set(candidates: Candidates, index: int) -> str:
+    terms = [candidates.library[j].latex for j in candidates.supports[index]]
+    return r"$\{" + r",\; ".join(terms) + r"\}$"

@@ -1,0 +1,1 @@
+"""Runs of every method on every problem, their records, the paper's values, and what verifies them."""

@@ -1,0 +1,139 @@
+"""What each study runs: seeds -> tasks, one function per study, in the rows of the paper's tables."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from fts.params import PAPER, PROJECTED, REFINED, FieldParams, FreezeThenSelectParams
+from fts.studies.published import REGIMES, SELECTOR_REGIMES
+from fts.studies.runs import Task
+
+# The method, alone and beside every selector it is compared with.
+_OURS, _COMPARED = "freeze, then select", "freeze, then compare"
+
+Plan = Callable[[tuple[int, ...]], Iterator[Task]]
+
+# Sensor densities in percent: the paper's, and below them until recovery breaks.
+_DENSITIES = {
+    "kdv": (2, 3, 4, 5, 10, 15, 20),
+    "ks": (5, 8, 10, 15, 20, 50, 80, 100),
+    "ad": (0.5, 0.7, 1, 2, 5, 10, 20, 50, 80, 100),
+}
+_NOISE_LEVELS = (0.1, 0.2, 0.3, 0.5)
+# Rows of the ablation tables, cheap ones first, and the adapter variant that makes each.
+_VARIANTS = {
+    "no penalties": "unpenalized",
+    "structured, no Fourier": "structured-raw",
+    "coordinate": "coordinate-fourier",
+    "coordinate, no Fourier": "coordinate-raw",
+}
+# What the coordinate network with Fourier features is compared with on KS alone: more capacity, slower time.
+_CONTROLS = {
+    "coordinate, width 128": "coordinate-wide",
+    "coordinate, slow time": "coordinate-slow",
+}
+# Noise of the symbolic benchmark's fields.
+_SYMBOLIC_NOISE = (0.0, 0.05, 0.1)
+_LAYOUT_PROBLEMS = ("kdv", "ks")
+_LAYOUTS_PER_SEED = 5
+
+
+def main(seeds: tuple[int, ...]) -> Iterator[Task]:
+    """Table 1, row "Ours": the paper's recipe; projected and kernel fields as rows of their own."""
+    for problem, protocol in REGIMES:
+        for seed in seeds:
+            yield paper_task("main", problem, protocol, seed)
+            for recipe in ("projected", "kernel"):
+                yield refined_task("main", problem, protocol, seed, recipe)
+            yield weighted_task("main", problem, protocol, seed)
+
+
+def noise(seeds: tuple[int, ...]) -> Iterator[Task]:
+    """Supplement G.2 and D.2(b): 10 % noise with the paper's recipe, up to 50 % with kernel fields."""
+    for problem, protocol in SELECTOR_REGIMES:
+        for seed in seeds:
+            yield replace(paper_task("noise", problem, protocol, seed), noise=0.1, method=_COMPARED)
+    for level in _NOISE_LEVELS:
+        for problem, protocol in REGIMES:
+            for seed in seeds:
+                yield replace(refined_task("noise", problem, protocol, seed, "kernel"), noise=level)
+                yield replace(weighted_task("noise", problem, protocol, seed), noise=level)
+
+
+def thresholds(seeds: tuple[int, ...]) -> Iterator[Task]:
+    """Table 2(b) and D.2(a): SVWS, single thresholds and selector variants on the clean fields."""
+    for problem, protocol in SELECTOR_REGIMES:
+        for seed in seeds:
+            yield replace(paper_task("thresholds", problem, protocol, seed), method=_COMPARED)
+
+
+def density(seeds: tuple[int, ...]) -> Iterator[Task]:
+    """Supplement G.1: nested fixed-sensor densities, and below the paper's until recovery breaks."""
+    for problem, percents in _DENSITIES.items():
+        for percent in percents:
+            for seed in seeds:
+                yield paper_task("density", problem, f"S{percent:g}", seed)
+                yield refined_task("density", problem, f"S{percent:g}", seed, "kernel")
+
+
+def ablations(seeds: tuple[int, ...]) -> Iterator[Task]:
+    """Table 2(a), D.1, D.3 and the controls: the adapter's variants, KS first."""
+    regimes = sorted(REGIMES, key=lambda regime: regime[0] != "ks")
+    for problem, protocol in regimes:
+        rows = _VARIANTS | _CONTROLS if problem == "ks" else _VARIANTS
+        for row, variant in rows.items():
+            for seed in seeds:
+                yield replace(paper_task("ablations", problem, protocol, seed, variant), row=row)
+
+
+def layouts(seeds: tuple[int, ...]) -> Iterator[Task]:
+    """Where Table 1 is missed: five further sensor layouts per seed, to tell the recipe from the draw."""
+    for problem in _LAYOUT_PROBLEMS:
+        for seed in seeds:
+            for further in range(1, 1 + _LAYOUTS_PER_SEED):
+                yield paper_task("layouts", problem, "S20", seed + further)
+
+
+def fields(seeds: tuple[int, ...]) -> Iterator[Task]:
+    """The frozen fields that ship with the book: the paper's, clean and noisy, and kernel fields."""
+    for seed in seeds:
+        for problem, protocol in REGIMES:
+            yield paper_task("fields", problem, protocol, seed)
+            yield refined_task("fields", problem, protocol, seed, "kernel")
+        for problem, protocol in SELECTOR_REGIMES:
+            yield replace(paper_task("fields", problem, protocol, seed), noise=0.1)
+        for level in _SYMBOLIC_NOISE:
+            yield replace(paper_task("fields", "diffusion", "S20", seed), noise=level)
+
+
+# The studies that leave records, and so are verified.
+RECORDED: dict[str, Plan] = {
+    "main": main,
+    "noise": noise,
+    "thresholds": thresholds,
+    "density": density,
+    "ablations": ablations,
+    "layouts": layouts,
+}
+STUDIES: dict[str, Plan] = {"fields": fields, **RECORDED}
+
+
+def paper_task(study: str, problem: str, protocol: str, seed: int, recipe: str = "paper") -> Task:
+    """The paper's own configuration, or a variant of its adapter, with its ridge refit."""
+    used = PAPER[problem]
+    params = FreezeThenSelectParams(FieldParams(recipe, used.adapter), used.weak, used.svws, "ridge")
+    return Task(study, problem, protocol, seed, 0.0, recipe, _OURS, params)
+
+
+def refined_task(study: str, problem: str, protocol: str, seed: int, recipe: str) -> Task:
+    """A better field, with quadrature that does not limit it and the refit that held-out rows prefer."""
+    used = PAPER[problem]
+    weak = REFINED.get(problem, used.weak) if recipe == "kernel" else used.weak
+    field = FieldParams(recipe, PROJECTED if recipe == "projected" else None)
+    params = FreezeThenSelectParams(field, weak, used.svws, "preferred")
+    return Task(study, problem, protocol, seed, 0.0, recipe, _OURS, params)
+
+
+def weighted_task(study: str, problem: str, protocol: str, seed: int) -> Task:
+    """The kernel field again, with rows weighted by its posterior variance."""
+    base = refined_task(study, problem, protocol, seed, "kernel")
+    return replace(base, row="kernel, weighted", params=replace(base.params, refit="weighted"))

@@ -1,0 +1,142 @@
+"""One run of a study: Task -> Selection -> Score -> RunRecord.
+
+A task says everything that makes the run, so its record's key is known before it starts.
+"""
+
+import time
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fts import metrics
+from fts.data.problems import problem
+from fts.data.trajectories import observe, simulate
+from fts.equations.equation import Equation
+from fts.methods import method
+from fts.observations import Observations
+from fts.params import named
+from fts.recipes import field_key
+from fts.studies.records import RunRecord
+from fts.svws.selection import Selection
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run asked for: a method with its settings on the observations of a problem."""
+
+    study: str
+    problem: str
+    protocol: str
+    seed: int
+    noise: float
+    row: str  # of the table
+    method: str
+    params: Any  # the method's own settings class
+
+    @property
+    def key(self) -> str:
+        """The key of the record this task will make."""
+        return _record(self).key
+
+    def observations(self) -> Observations:
+        """The samples the method is given."""
+        return observe(simulate(self.problem), self.protocol, seed=self.seed, noise=self.noise)
+
+
+def run(task: Task) -> RunRecord:
+    """The finished run, or its record with the error: a study never stops at one run."""
+    began = time.perf_counter()
+    try:
+        return _perform(task, began)
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        text = f"{type(error).__name__}: {error} ({Path(where.filename).name}, line {where.lineno})"
+        return failure(task, text, _seconds(began))
+
+
+def failure(task: Task, error: str, seconds: float = 0.0) -> RunRecord:
+    """The record of a run that did not finish."""
+    return _record(task, error=error, seconds=seconds)
+
+
+def describe(found: Selection, truth: Equation) -> dict[str, Any]:
+    """What a record keeps of a selection beside its score, as far as the method has it."""
+    kept: dict[str, Any] = {f"{stage}_seconds": spent for stage, spent in found.seconds.items()}
+    made = getattr(found.field, "made", None)
+    if made is not None:
+        kept["field_parameters"] = dict(made.parameters)
+    if found.trace is not None:
+        kept |= {
+            "recurrence": found.recurrence,
+            "reason": found.trace.reason,
+            "fallback": found.trace.fallback,
+            "candidates": found.trace.table(),
+        }
+    if found.refits:
+        kept |= {"preferred": found.preferred, "refits": _refits(found, truth)}
+        kept["intervals"] = {name: list(ends) for name, ends in found.intervals.items()}
+    if found.variants:
+        kept["selectors"] = {
+            name: metrics.score(one, truth).as_dict() | {"terms": one.coefficients}
+            for name, one in found.variants.items()
+        }
+    return kept
+
+
+def _perform(task: Task, began: float) -> RunRecord:
+    entry, observations = problem(task.problem), task.observations()
+    rng = np.random.default_rng(task.seed)
+    found = method(task.method)(observations, entry.library, task.params, rng)
+    score = metrics.score(found, entry.equation).as_dict()
+    if found.field is not None:
+        score["e_u"] = metrics.field_error(found.field, simulate(task.problem))
+    made = getattr(found.field, "made", None)
+    return _record(
+        task,
+        terms=found.coefficients,
+        score=score,
+        seconds=_seconds(began),
+        device=made.device if made is not None else "cpu",
+        field_key=_field_key(task, observations),
+        extra=describe(found, entry.equation),
+    )
+
+
+def _field_key(task: Task, observations: Observations) -> str:
+    """The key of the frozen field a method selects on; empty for methods that fit none apart."""
+    params = getattr(task.params, "field", None)
+    return field_key(observations, params) if params is not None else ""
+
+
+def _refits(found: Selection, truth: Equation) -> dict[str, dict[str, Any]]:
+    each = {name: found.with_refit(name) for name in found.refits}
+    return {
+        name: {
+            "e_xi": metrics.score(one, truth).e_xi,
+            "risk": found.refits[name].risk,
+            "terms": one.coefficients,
+        }
+        for name, one in each.items()
+    }
+
+
+def _record(task: Task, **came_out: Any) -> RunRecord:
+    return RunRecord(
+        study=task.study,
+        problem=task.problem,
+        protocol=task.protocol,
+        row=task.row,
+        method=task.method,
+        seed=task.seed,
+        noise=task.noise,
+        parameters=named(task.params),
+        source="generated",
+        **came_out,
+    )
+
+
+def _seconds(began: float) -> float:
+    return round(time.perf_counter() - began, 3)

@@ -1,0 +1,1 @@
+"""WeakSystem -> Selection: sparse regression, stability-validated selection, its ablations, its refits."""

@@ -1,0 +1,1 @@
+"""FrozenField -> WeakSystem: test functions on patches, assembly, error bounds, automatic geometry."""

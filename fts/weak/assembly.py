@@ -1,0 +1,213 @@
+"""FrozenField -> WeakSystem: one row per patch, one column per term (Section 3, "Weak systems").
+
+    b_l = -<u, d_t psi_l>,     A_lj = scale_j (-1)^|alpha_j| <q_j(u), D^alpha_j psi_l>.
+
+The nodes of all patches form one tensor grid, so a column is one small contraction per axis.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+import numpy as np
+from jaxtyping import Float
+
+from fts.domain import grid_points
+from fts.equations.algebra import state
+from fts.equations.expressions import Expression
+from fts.equations.terms import Library
+from fts.fields.frozen import Field
+from fts.params import WeakParams
+from fts.weak.patches import axis_nodes, check_geometry, patch_centers, weights
+
+# One block of patches at a time: at most so many nodes (16 MB per array of values), on at most so many
+# spatial nodes (a factorized field also holds R + 1 features at each), unless a single patch has more.
+BLOCK_NODES = 1 << 21
+BLOCK_SPATIAL_NODES = 1 << 17
+# Values of a block integrated over time at once, so that u and q(u) stay in the second-level cache.
+CACHE_NODES = 1 << 14
+
+
+@dataclass(frozen=True)
+class WeakSystem:
+    """A xi ~ b, one row per patch; integrals carry their physical quadrature weights."""
+
+    A: Float[np.ndarray, "m J"]
+    b: Float[np.ndarray, " m"]
+    library: Library
+    centers: Float[np.ndarray, "m d1"]  # patch centers (x, [y, [z,]] t)
+    phase: Float[np.ndarray, " d1"]
+
+    def __post_init__(self) -> None:
+        if self.A.shape != (len(self.b), len(self.library)) or self.centers.shape[0] != len(self.b):
+            raise ValueError(
+                f"A {self.A.shape}, b {self.b.shape} and centers {self.centers.shape} must agree on "
+                f"the patches and with the {len(self.library)} terms of the library"
+            )
+
+    def __len__(self) -> int:
+        return len(self.b)
+
+
+def assemble(
+    field: Field, library: Library, params: WeakParams, phase: Float[np.ndarray, " d1"]
+) -> WeakSystem:
+    """The weak system of `library` on the patch grid shifted by `phase` spacings per axis."""
+    check_geometry(field.domain, library, params)
+    centers = patch_centers(field.domain, params, phase)
+    plans = _plans(library, params)
+    m = tuple(len(axis) for axis in centers)
+    columns = np.empty((*m, 1 + len(library)))
+    for block in _blocks(m, params.nodes):
+        nodes = [
+            axis_nodes(axis[part], h, n, params.rule)
+            for axis, part, h, n in zip(centers, block, params.half_widths, params.nodes, strict=True)
+        ]
+        u = np.ascontiguousarray(field.on_grid(*nodes), dtype=np.float64)
+        if u.shape != tuple(len(axis) for axis in nodes):
+            raise ValueError(
+                f"the field has shape {u.shape} on a grid of {[len(axis) for axis in nodes]} points"
+            )
+        columns[block] = _integrate(u, plans, params)
+    columns = columns.reshape(-1, 1 + len(library))
+    if not np.isfinite(columns).all():
+        bad = [("u_t", *library.names)[j] for j in np.flatnonzero(~np.isfinite(columns).all(axis=0))]
+        raise ValueError(
+            f"columns {bad} are not finite: the field has values that are not finite on the patches"
+        )
+    grid = grid_points(tuple(centers))
+    return WeakSystem(np.ascontiguousarray(columns[:, 1:]), columns[:, 0].copy(), library, grid, phase)
+
+
+@dataclass(frozen=True)
+class _Column:
+    """Column `place` of [b, A]: factor * <q(u), test function differentiated by `orders`>."""
+
+    place: int
+    factor: float
+    orders: tuple[int, ...]  # spatial axes, then time
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """All columns of one q, and the 1D weights that contract q(u) to them, last axis first.
+
+    stages[k] maps the orders already contracted (a tail of `orders`) to the orders of the next axis and their
+    weights [orders, nodes]: columns that agree on a tail share the work on it.
+    """
+
+    q: Expression
+    columns: list[_Column]
+    stages: list[dict[tuple[int, ...], tuple[list[int], np.ndarray]]]
+
+
+def _plans(library: Library, params: WeakParams) -> list[_Plan]:
+    """One plan per distinct q; b is a column of q = u, with the time derivative on the test function."""
+    d = len(params.nodes) - 1
+    columns: dict[Expression, list[_Column]] = {state(): [_Column(0, -1.0, (0,) * d + (1,))]}
+    for j, term in enumerate(library):
+        sign = -1.0 if term.order % 2 else 1.0
+        column = _Column(j + 1, sign * term.scale, (*term.alpha[:d], 0))
+        columns.setdefault(term.q, []).append(column)
+    table = {
+        (axis, order): weights(params.half_widths[axis], params.nodes[axis], params.power, order, params.rule)
+        for axis in range(d + 1)
+        for order in {column.orders[axis] for group in columns.values() for column in group}
+    }
+    return [_Plan(q, group, _stages(group, table, d)) for q, group in columns.items()]
+
+
+def _stages(
+    columns: list[_Column], table: dict[tuple[int, int], np.ndarray], d: int
+) -> list[dict[tuple[int, ...], tuple[list[int], np.ndarray]]]:
+    stages = []
+    for axis in reversed(range(d + 1)):
+        stage = {}
+        for tail in sorted({column.orders[axis + 1 :] for column in columns}):
+            orders = sorted({column.orders[axis] for column in columns if column.orders[axis + 1 :] == tail})
+            stage[tail] = orders, np.stack([table[axis, order] for order in orders])
+        stages.append(stage)
+    return stages
+
+
+def _blocks(patches: tuple[int, ...], nodes: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
+    """Slices of the patch grid within the bounds above.
+
+    Space is split before time: a block evaluates the spatial features of its own nodes, and splitting time
+    would evaluate them again for every piece.
+    """
+    sizes = list(patches)
+    for axis in range(len(sizes)):
+        while sizes[axis] > 1 and (
+            prod(m * n for m, n in zip(sizes, nodes, strict=True)) > BLOCK_NODES
+            or prod(m * n for m, n in zip(sizes[:-1], nodes[:-1], strict=True)) > BLOCK_SPATIAL_NODES
+        ):
+            sizes[axis] = (sizes[axis] + 1) // 2
+    starts = [range(0, m, size) for m, size in zip(patches, sizes, strict=True)]
+    for corner in product(*starts):
+        yield tuple(slice(i, i + size) for i, size in zip(corner, sizes, strict=True))
+
+
+def _integrate(u: np.ndarray, plans: list[_Plan], params: WeakParams) -> np.ndarray:
+    """All columns [*patches, 1 + J] on a block of patches, from the field on the block's nodes."""
+    patches = tuple(size // n for size, n in zip(u.shape, params.nodes, strict=True))
+    result = np.empty((*patches, sum(len(plan.columns) for plan in plans)))
+    varying = sorted((plan for plan in plans if plan.q.constant is None), key=lambda plan: plan.q.key)
+    for plan, parts in zip(varying, _integrate_time(u, varying, params), strict=True):
+        _integrate_space(parts, plan, params, result)
+    for plan in plans:
+        if plan.q.constant is not None:  # the same integral of the test function on every patch
+            for column in plan.columns:
+                result[..., column.place] = column.factor * _bump_integral(params)
+    return result
+
+
+def _integrate_time(
+    u: np.ndarray, plans: list[_Plan], params: WeakParams
+) -> list[dict[tuple[int, ...], np.ndarray]]:
+    """For every plan, q(u) contracted along time: one pass over all nodes, in pieces that fit the cache."""
+    n = params.nodes[-1]
+    rows = u.reshape(-1, u.shape[-1])
+    cells = rows.shape[1] // n
+    weighted = [list(zip(*plan.stages[0][()], strict=True)) for plan in plans]
+    results = [{(order,): np.empty(len(rows) * cells) for order, _ in each} for each in weighted]
+    step = max(1, CACHE_NODES // rows.shape[1])
+    for first in range(0, len(rows), step):
+        piece = slice(first * cells, (first + step) * cells)
+        values = _functions(rows[first : first + step], [plan.q for plan in plans])
+        for each, result, value in zip(weighted, results, values, strict=True):
+            for order, w in each:
+                np.dot(value.reshape(-1, n), w, out=result[(order,)][piece])
+    return results
+
+
+def _functions(u: np.ndarray, functions: list[Expression]) -> Iterator[np.ndarray]:
+    """q(u) for each q; in ascending order a power costs one multiplication by u."""
+    previous, degree = u, 1.0
+    for q in functions:
+        if q.degree == degree + 1.0:
+            previous, degree = previous * u, degree + 1.0
+        yield previous if q.degree == degree else q(u)
+
+
+def _integrate_space(
+    parts: dict[tuple[int, ...], np.ndarray], plan: _Plan, params: WeakParams, result: np.ndarray
+) -> None:
+    """Contract the spatial axes, last first, and write the columns <q(u), D^orders psi> of one q."""
+    behind = result.shape[-2]  # patches of the axes contracted so far
+    for axis, stage in zip(reversed(range(result.ndim - 2)), plan.stages[1:], strict=True):
+        grown = {}
+        for tail, (orders, rows) in stage.items():
+            contracted = rows @ parts[tail].reshape(-1, params.nodes[axis], behind)
+            grown |= {(order, *tail): contracted[:, k] for k, order in enumerate(orders)}
+        parts = grown
+        behind *= result.shape[axis]
+    for column in plan.columns:
+        result[..., column.place] = column.factor * parts[column.orders].reshape(result.shape[:-1])
+
+
+def _bump_integral(params: WeakParams) -> float:
+    """Quadrature of the test function over its patch."""
+    axes = zip(params.half_widths, params.nodes, strict=True)
+    return prod(float(weights(h, n, params.power, 0, params.rule).sum()) for h, n in axes)

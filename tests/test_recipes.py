@@ -1,0 +1,87 @@
+"""The one door to fields: what ships is taken only when it is the field that was asked for."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fts import recipes
+from fts.data.trajectories import observe, simulate
+from fts.fields import provenance
+from fts.fields.frozen import load
+from fts.fields.provenance import History, Provenance
+from fts.fields.shipped import field_path, load_field
+from fts.params import PAPER, FieldParams, changed
+
+KERNEL = FieldParams("kernel")
+ADAPTER = FieldParams("paper", PAPER["ks"].adapter)
+
+
+@pytest.fixture(scope="module")
+def observations():
+    return observe(simulate("ks"), "S20", seed=1301)
+
+
+def test_a_shipped_field_is_taken(observations):
+    for params in (KERNEL, ADAPTER):
+        field = recipes.shipped_field(observations, params)
+        assert field is not None
+        assert field.made.recipe == params.recipe
+        assert field.made.seconds > 0
+        assert field.made.device == "cpu"
+
+
+def test_a_field_of_an_older_recipe_or_of_other_settings_is_not(observations, monkeypatch):
+    assert recipes.shipped_field(replace(observations, noise=0.3), ADAPTER) is None
+    assert recipes.shipped_field(replace(observations, problem=None), ADAPTER) is None
+    other = FieldParams("paper", changed(PAPER["ks"].adapter, rank=23))
+    assert recipes.shipped_field(observations, other) is None
+    monkeypatch.setitem(provenance.RECIPE_VERSIONS, "kernel", 2)
+    assert recipes.shipped_field(observations, KERNEL) is None
+    assert recipes.shipped_field(observations, ADAPTER) is not None
+
+
+def test_what_is_not_shipped_is_made_once(tmp_path, monkeypatch, observations):
+    monkeypatch.setattr(recipes.platformdirs, "user_cache_dir", lambda name: tmp_path)
+    monkeypatch.setenv("FTS_FIELDS", str(tmp_path / "none"))
+    made = []
+
+    def make(samples, params):
+        made.append(params)
+        return load_field_before
+
+    load_field_before = load(field_path_before)
+    monkeypatch.setattr(recipes, "make", make)
+    first, again = (recipes.obtain(observations, ADAPTER) for _ in range(2))
+    assert made == [ADAPTER]
+    axes = np.linspace(0, 100, 7), np.linspace(0, 100, 5)
+    np.testing.assert_array_equal(first.on_grid(*axes), again.on_grid(*axes))
+    for damaged in (tmp_path / "fields").glob("*.fts"):
+        damaged.write_bytes(damaged.read_bytes()[:-8])
+    recipes.obtain(observations, ADAPTER)
+    assert made == [ADAPTER] * 2, "a damaged file is made again"
+
+
+field_path_before = field_path("ks", "S20", 1301)
+
+
+def test_keys_follow_samples_settings_and_version(observations, monkeypatch):
+    key = recipes.field_key(observations, ADAPTER)
+    assert key == recipes.field_key(observations, ADAPTER)
+    others = {
+        recipes.field_key(replace(observations, y=observations.y + 1e-12), ADAPTER),
+        recipes.field_key(observations, FieldParams("paper", changed(PAPER["ks"].adapter, width=65))),
+        recipes.field_key(observations, KERNEL),
+    }
+    monkeypatch.setitem(provenance.RECIPE_VERSIONS, "paper", 2)
+    others.add(recipes.field_key(observations, ADAPTER))
+    assert len(others | {key}) == 5
+
+
+def test_provenance_survives_its_json_form():
+    made = Provenance(
+        "paper", 1, {"rank": 3}, "ks", "S20", 1, 0.1, 2.5, "cpu", History(9, 8, 0.1, ((0, 1.0),))
+    )
+    assert Provenance.from_dict(made.as_dict()) == made
+    assert Provenance.from_dict(Provenance().as_dict()) == Provenance()
+    assert load_field("ks", recipe="kernel").made.history is None
