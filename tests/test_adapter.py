@@ -271,6 +271,38 @@ def test_patience_stops_a_run_that_no_longer_improves() -> None:
     )
 
 
+class _Line:
+    """An objective that is no field: a line through three points; `idle` is not part of its loss."""
+
+    def __init__(self) -> None:
+        self.module = torch.nn.Linear(1, 1)
+        self.idle = torch.ones(3, requires_grad=True)
+        self.x = torch.tensor([[0.0], [1.0], [2.0]])
+
+    def __call__(self, update: int) -> torch.Tensor:
+        loss = self._loss()
+        loss.backward()
+        return loss.detach()
+
+    def observation_error(self) -> torch.Tensor:
+        return self._loss().detach()
+
+    def _loss(self) -> torch.Tensor:
+        return (self.module(self.x) - (2 * self.x - 1)).square().mean()
+
+
+def test_loop_trains_any_module_and_leaves_idle_parameters_alone() -> None:
+    line = _Line()
+    params = replace(
+        small().training, epochs=800, learning_rate=0.1, weight_decay=0.01, clip=10.0, background_epochs=0
+    )
+    history = training.train(line, [*line.module.parameters(), line.idle], params, 1.0, False)
+    assert line.module.weight.item() == pytest.approx(2.0, abs=0.02)
+    assert line.module.bias.item() == pytest.approx(-1.0, abs=0.02)
+    assert history.error == line.observation_error().item()
+    assert line.idle.tolist() == [1.0, 1.0, 1.0]
+
+
 def test_divergence_names_the_update_and_the_cause() -> None:
     with pytest.raises(ValueError, match=r"at update \d+.*learning_rate"):
         paper.fit(grid_observations(), small(learning_rate=1e30, clip=1e30), progress=False)
