@@ -17,11 +17,11 @@ from fts.equations.terms import Library, parse_term
 from fts.explorers import scripts, stills
 from fts.explorers.explore import explore
 from fts.explorers.models import field_label, geometry_values, term_values
-from fts.explorers.payload import chebyshev_features, field_bytes
+from fts.explorers.payload import field_bytes
 from fts.fields.frozen import FrozenField
 from fts.fields.network import NetworkFeatures, SplineCoefficients
 from fts.fields.provenance import Provenance
-from fts.fields.series import Basis, SeriesCoefficients, SeriesFeatures
+from fts.fields.series import Basis, SeriesCoefficients, SeriesFeatures, as_series
 from fts.fields.shipped import fields_folder, load_field
 from fts.params import LIBRARIES, PAPER, Rule, SVWSParams, WeakParams
 from fts.svws import rule, sparse
@@ -157,7 +157,7 @@ def test_only_seeds_with_phases_are_taken(node, rng: np.random.Generator) -> Non
 @pytest.mark.parametrize("dimension", [1, 2])
 def test_series_hold_the_features(rng: np.random.Generator, dimension: int) -> None:
     field = _network(dimension, rng)
-    series = chebyshev_features(field.space, field.domain)
+    series = as_series(field.space, field.domain, 5e-8)
     axes = tuple(np.sort(rng.uniform(-2, 3, 40)) for _ in range(dimension))
     features = field.space.on_axes(axes, (0,) * dimension)
     error = np.abs(series.on_axes(axes, (0,) * dimension) - features)

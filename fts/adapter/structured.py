@@ -68,7 +68,7 @@ class Structured:
             part[0].mul_(unit)  # the background's row
         space: NetworkFeatures | SeriesFeatures = frozen_features(network)
         if network.size > _LARGEST_NETWORK and space.dimension == 1:
-            space = as_series(space, self.domain.low[0], self.domain.high[0], _TRUNCATION)
+            space = as_series(space, self.domain, _TRUNCATION)
         splines = SplineCoefficients(to_numpy(self.C), self.mean, self.interval)
         return FrozenField(space, splines, self.domain, made, positive=self.params.model.positive)
 

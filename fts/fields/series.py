@@ -4,16 +4,20 @@ A kernel field is a sum of large weights that cancel; the same smooth function i
 small, decaying coefficients that survive float32. Derivatives are those of the basis, exact to any order.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 from jaxtyping import Float
 from numpy.polynomial import chebyshev
 from scipy.fft import dct
 
+from fts.domain import Domain
 from fts.fields.network import Features
 
+# Chebyshev coefficients per axis to begin with, and in all at most: 512 on each of two axes.
+_FEWEST, _MOST = 32, 1 << 18
 # Scattered points evaluated at once in several dimensions; bounds the intermediate of the first contraction.
 _BLOCK = 1024
 
@@ -130,19 +134,43 @@ class SeriesFeatures:
         return self.coefficients.astype(float).reshape(*sizes, -1)
 
 
-def as_series(space: Features, low: float, high: float, tolerance: float) -> SeriesFeatures:
-    """Features of one axis as Chebyshev series on [low, high], cut at `tolerance` of the largest."""
-    if space.dimension != 1:
-        raise ValueError(f"features of {space.dimension} axes have no series on one: keep the network")
-    for size in (64, 128, 256, 512, 1024):
-        basis = Basis(low, high, False, size)
-        series = basis.transform(space.at(basis.nodes[:, None], (0,)))
-        above = np.flatnonzero(np.abs(series).max(axis=1) > tolerance * np.abs(series).max())
+def as_series(space: Features, domain: Domain, tolerance: float) -> SeriesFeatures:
+    """Features as Chebyshev series along every axis, cut where all are below `tolerance` of their largest."""
+    sizes = [_FEWEST] * domain.dimension
+    while prod(sizes) <= _MOST:
+        bases = _chebyshev(domain, sizes)
+        values = space.on_axes(tuple(basis.nodes for basis in bases), (0,) * len(bases))
+        series = transform(values.reshape(*sizes, -1), bases)
+        kept = _sizes_above(series, tolerance)
         # Once the last eighth is below the tolerance, what the nodes cannot tell apart is too.
-        if above[-1] < size - size // 8:
-            kept = int(above[-1]) + 1
-            return SeriesFeatures((Basis(low, high, False, kept),), series[:kept])
-    raise ValueError(f"1024 coefficients do not hold the features to {tolerance}: keep the network")
+        rough = [k > n - n // 8 for k, n in zip(kept, sizes, strict=True)]
+        if not any(rough):
+            cut = series[tuple(slice(k) for k in kept)]
+            return SeriesFeatures(_chebyshev(domain, kept), cut.reshape(-1, series.shape[-1]))
+        sizes = [2 * n if more else n for n, more in zip(sizes, rough, strict=True)]
+    raise ValueError(f"{_MOST} coefficients do not hold the features to {tolerance}: fit a smoother field")
+
+
+def transform(values: Float[np.ndarray, "..."], bases: Sequence[Basis]) -> Float[np.ndarray, "..."]:
+    """Coefficients from values at the nodes of the bases, one leading axis after the other."""
+    for axis, basis in enumerate(bases):
+        front = np.moveaxis(values, axis, 0)
+        turned = basis.transform(front.reshape(basis.size, -1)).reshape(front.shape)
+        values = np.moveaxis(turned, 0, axis)
+    return values
+
+
+def _chebyshev(domain: Domain, sizes: Sequence[int]) -> tuple[Basis, ...]:
+    axes = zip(domain.low, domain.high, sizes, strict=True)
+    return tuple(Basis(low, high, False, size) for low, high, size in axes)
+
+
+def _sizes_above(series: np.ndarray, tolerance: float) -> list[int]:
+    """Coefficients per axis up to the last one above the tolerance of its feature."""
+    axes = tuple(range(series.ndim - 1))
+    above = (np.abs(series) > tolerance * np.abs(series).max(axis=axes)).any(axis=-1)
+    places = np.argwhere(above)
+    return [int(last) + 1 for last in places.max(axis=0)] if len(places) else [1] * len(axes)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from fts.fields.frozen import FrozenField
 from fts.fields.provenance import describe
-from fts.fields.series import Basis, SeriesCoefficients, SeriesFeatures
+from fts.fields.series import Basis, SeriesCoefficients, SeriesFeatures, transform
 from fts.kernel.covariance import multiply
 from fts.kernel.posterior import Posterior, PosteriorVariance, condition
 from fts.observations import Observations
@@ -104,12 +104,7 @@ def _series(posterior: Posterior, bases: Sequence[Basis]) -> np.ndarray:
     values = posterior.weights
     for i, rows in enumerate(posterior._rows([basis.nodes for basis in bases])):
         values = multiply(values, rows, i)
-    values = values.reshape(*(basis.size for basis in bases))
-    for axis, basis in enumerate(bases):
-        moved = np.moveaxis(values, axis, 0)
-        table = basis.transform(moved.reshape(basis.size, -1))
-        values = np.moveaxis(table.reshape(moved.shape), 0, axis)
-    return values
+    return transform(values.reshape(*(basis.size for basis in bases)), bases)
 
 
 def _power(series: np.ndarray, axis: int) -> np.ndarray:
