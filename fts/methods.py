@@ -5,14 +5,49 @@ from typing import Any
 
 import numpy as np
 
-from fts.baselines import pysindy, strong_form
+from fts.baselines import crossed, pde_find, pysindy, strong_form, wsindy
 from fts.equations.terms import Library
 from fts.observations import Observations
+from fts.params import DeepMoDParams, DLPDEParams, PINNSRParams, WeakPDELearnParams
 from fts.svws.select import freeze_then_compare, freeze_then_select
 from fts.svws.selection import Selection
 
 # The params are the method's own settings class.
 Method = Callable[[Observations, Library, Any, np.random.Generator], Selection]
+
+
+def _deepmod(
+    observations: Observations, library: Library, params: DeepMoDParams, rng: np.random.Generator
+) -> Selection:
+    # Imported when it is asked for: torch takes seconds, and the other methods need none of it.
+    from fts.baselines import deepmod
+
+    return deepmod.deepmod(observations, library, params, rng)
+
+
+def _dl_pde(
+    observations: Observations, library: Library, params: DLPDEParams, rng: np.random.Generator
+) -> Selection:
+    from fts.baselines import dl_pde
+
+    return dl_pde.dl_pde(observations, library, params, rng)
+
+
+def _weak_pde_learn(
+    observations: Observations, library: Library, params: WeakPDELearnParams, rng: np.random.Generator
+) -> Selection:
+    from fts.baselines import weak_pde_learn
+
+    return weak_pde_learn.weak_pde_learn(observations, library, params, rng)
+
+
+def _pinn_sr(
+    observations: Observations, library: Library, params: PINNSRParams, rng: np.random.Generator
+) -> Selection:
+    from fts.baselines import pinn_sr
+
+    return pinn_sr.pinn_sr(observations, library, params, rng)
+
 
 METHODS: dict[str, Method] = {
     "freeze, then select": freeze_then_select,
@@ -20,6 +55,13 @@ METHODS: dict[str, Method] = {
     "strong STLSQ": strong_form.strong_stlsq,
     "strong STRidge": strong_form.strong_stridge,
     "PySINDy weak": pysindy.pysindy_weak,
+    "PDE-FIND": pde_find.pde_find,
+    "WSINDy": wsindy.wsindy,
+    "crossed": crossed.crossed,
+    "DeepMoD": _deepmod,
+    "DL-PDE": _dl_pde,
+    "Weak-PDE-LEARN": _weak_pde_learn,
+    "PINN-SR": _pinn_sr,
 }
 
 

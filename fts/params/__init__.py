@@ -3,6 +3,23 @@
 Nothing else in the repository contains such a number.
 """
 
+from fts.params.baselines import DEEPMOD as DEEPMOD
+from fts.params.baselines import DL_PDE as DL_PDE
+from fts.params.baselines import PATCHES as PATCHES
+from fts.params.baselines import PDE_FIND as PDE_FIND
+from fts.params.baselines import PINN_SR as PINN_SR
+from fts.params.baselines import SPECTRAL as SPECTRAL
+from fts.params.baselines import THRESHOLDS as THRESHOLDS
+from fts.params.baselines import TOLERANCES as TOLERANCES
+from fts.params.baselines import WEAK_PDE_LEARN as WEAK_PDE_LEARN
+from fts.params.baselines import WSINDY as WSINDY
+from fts.params.neural import DeepMoDParams as DeepMoDParams
+from fts.params.neural import DLPDEParams as DLPDEParams
+from fts.params.neural import Inputs as Inputs
+from fts.params.neural import PINNSRParams as PINNSRParams
+from fts.params.neural import SurrogateParams as SurrogateParams
+from fts.params.neural import WeakFormParams as WeakFormParams
+from fts.params.neural import WeakPDELearnParams as WeakPDELearnParams
 from fts.params.paper import DEVELOPMENT_SEEDS as DEVELOPMENT_SEEDS
 from fts.params.paper import DOUBT as DOUBT
 from fts.params.paper import LIBRARIES as LIBRARIES
@@ -16,20 +33,28 @@ from fts.params.paper import STRONG_STLSQ as STRONG_STLSQ
 from fts.params.paper import STRONG_STRIDGE as STRONG_STRIDGE
 from fts.params.paper import TEST_SEEDS as TEST_SEEDS
 from fts.params.types import AdapterParams as AdapterParams
+from fts.params.types import CrossedParams as CrossedParams
 from fts.params.types import DoubtParams as DoubtParams
 from fts.params.types import FieldParams as FieldParams
 from fts.params.types import FreezeThenSelectParams as FreezeThenSelectParams
 from fts.params.types import ModelParams as ModelParams
+from fts.params.types import PDEFindParams as PDEFindParams
 from fts.params.types import PenaltyParams as PenaltyParams
 from fts.params.types import ProjectedParams as ProjectedParams
 from fts.params.types import PySINDyParams as PySINDyParams
 from fts.params.types import Reported as Reported
 from fts.params.types import Rule as Rule
 from fts.params.types import Settings as Settings
+from fts.params.types import SpectralParams as SpectralParams
+from fts.params.types import STRidgeParams as STRidgeParams
+from fts.params.types import StrongRegressionParams as StrongRegressionParams
 from fts.params.types import StrongSTLSQParams as StrongSTLSQParams
 from fts.params.types import StrongSTRidgeParams as StrongSTRidgeParams
 from fts.params.types import SVWSParams as SVWSParams
 from fts.params.types import TrainingParams as TrainingParams
 from fts.params.types import WeakParams as WeakParams
+from fts.params.types import WeakRegressionParams as WeakRegressionParams
+from fts.params.types import WeakRuleParams as WeakRuleParams
+from fts.params.types import WSINDyParams as WSINDyParams
 from fts.params.types import changed as changed
 from fts.params.types import named as named

@@ -160,6 +160,79 @@ class PySINDyParams:
 
 
 @dataclass(frozen=True)
+class SpectralParams:
+    """The reconstruction PDE-FIND and WSINDy share: Fourier series by ridge, their length by the samples."""
+
+    penalty: float  # ridge, beside the mean square of the misfit, on functions of unit mean square
+    continuation: float  # period of a series on an axis that does not close, in its extents
+    modes: tuple[int, ...]  # numbers of waves tried on the spatial axes, and those tried in time
+    ends: float  # fraction of such an axis at either end where samples left out are not scored
+    unknowns: int  # most coefficients of a system that has to be solved densely
+
+
+@dataclass(frozen=True)
+class STRidgeParams:
+    """Thresholded ridge at a fixed tolerance: unit columns, the target as it is."""
+
+    threshold: float  # on coefficients of unit columns: it belongs to a number of rows
+    ridge: float  # while terms are dropped
+    max_iterations: int
+    refit_ridge: float  # of the coefficients reported
+
+
+@dataclass(frozen=True)
+class StrongRegressionParams:
+    """Thresholded ridge on derivatives of a field on a grid."""
+
+    grid: tuple[int, ...]  # points per axis, whose product is the number of rows
+    margin: float  # fraction left out at either end of time and of axes that do not close
+    stridge: STRidgeParams
+
+
+@dataclass(frozen=True)
+class WeakRegressionParams:
+    """Thresholded ridge on one weak system of a field, its coefficients refit on another."""
+
+    weak: WeakParams
+    margin: float  # as above: patches keep clear of it
+    stridge: STRidgeParams
+
+
+@dataclass(frozen=True)
+class WeakRuleParams:
+    """The rule of the paper, or one threshold of it, on weak systems."""
+
+    weak: WeakParams
+    svws: SVWSParams
+
+
+@dataclass(frozen=True)
+class PDEFindParams:
+    """PDE-FIND on the spectral reconstruction."""
+
+    spectral: SpectralParams
+    regression: StrongRegressionParams
+
+
+@dataclass(frozen=True)
+class WSINDyParams:
+    """WSINDy on the spectral reconstruction."""
+
+    spectral: SpectralParams
+    regression: WeakRegressionParams
+
+
+@dataclass(frozen=True)
+class CrossedParams:
+    """Any field with any selector, to tell which half of a method wins; one of the two fields is given."""
+
+    spectral: SpectralParams | None
+    field: FieldParams | None
+    selector: Literal["strong STRidge", "weak STRidge", "single weak STLSQ", "SVWS"]
+    settings: StrongRegressionParams | WeakRegressionParams | WeakRuleParams  # of the selector
+
+
+@dataclass(frozen=True)
 class DoubtParams:
     """When a discovery on a user's own samples is not to be trusted; not in the paper."""
 

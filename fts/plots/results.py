@@ -55,6 +55,68 @@ def only_ours(found: Mapping[Place, Summary], rows: Mapping[str, tuple[str, floa
     return table(header, lines)
 
 
+def crossed(found: Mapping[Place, Summary], fields: Sequence[str], selectors: Sequence[str]) -> Figure:
+    """Exact recoveries over all regimes: fields down, selectors across, clean observations and noisy ones."""
+    figure, panels = plt.subplots(1, 2, figsize=(WIDTH, 0.42 * WIDTH), sharey=True)
+    for ax, noise, title in zip(panels, (0.0, 0.1), ("clean", "10 % noise"), strict=True):
+        cells = [[_recovered(found, f"{field}, {one}", noise) for one in selectors] for field in fields]
+        shares = [[exact / runs if runs else np.nan for exact, runs in row] for row in cells]
+        ax.imshow(shares, vmin=0, vmax=1, aspect="auto")
+        for (i, j), share in np.ndenumerate(shares):
+            color = "black" if share > 0.6 else "white"
+            text = "{}/{}".format(*cells[i][j]) if cells[i][j][1] else "–"
+            ax.annotate(text, (j, i), ha="center", va="center", color=color if cells[i][j][1] else INK)
+        ax.set_xticks(range(len(selectors)), [one.replace(" ", "\n", 1) for one in selectors], fontsize=8)
+        ax.set_yticks(range(len(fields)), fields)
+        ax.set_title(title)
+        ax.spines[:].set_visible(False)
+        ax.tick_params(length=0)
+    return figure
+
+
+def crossed_table(
+    found: Mapping[Place, Summary], fields: Sequence[str], selectors: Sequence[str], noise: float
+) -> Table:
+    """The same by regime: recoveries, and the median coefficient error in brackets."""
+    lines = []
+    for field in fields:
+        for selector in selectors:
+            cells = [found.get((f"{field}, {selector}", *regime, noise)) for regime in REGIMES]
+            texts = [f"{c.exact}/{c.runs} ({c.e_xi:.2g})" if c else "not run" for c in cells]
+            lines.append((field, selector, *texts))
+    header = [f"{_TITLES[problem]}-{protocol}" for problem, protocol in REGIMES]
+    return table(["field", "selector", *header], lines)
+
+
+def against_seconds(found: Mapping[str, Sequence[RunRecord]]) -> Figure:
+    """Coefficient error of every run against the seconds it took to fit and select, one color per method."""
+    figure, panels = plt.subplots(1, 3, figsize=(WIDTH, 0.48 * WIDTH), sharey=True, sharex=True)
+    for ax, (problem, title) in zip(panels, _TITLES.items(), strict=True):
+        for color, (label, runs) in zip(PALETTE, found.items(), strict=False):
+            mine = [one for one in runs if one.problem == problem and one.score]
+            for exact, marker in ((True, "o"), (False, "x")):
+                some = [one for one in mine if one.score["exact"] == exact]
+                seconds, errors = [spent(one) for one in some], [one.score["e_xi"] for one in some]
+                ax.loglog(seconds, errors, marker, color=color, markersize=4, label=label if exact else None)
+        ax.set(title=title, xlabel="seconds")
+    panels[0].set_ylabel(r"$E_\xi$")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    return figure
+
+
+def spent(run: RunRecord) -> float:
+    """Seconds a run took to fit and to select, where it says so; else all of it."""
+    stages = [run.extra.get("fit_seconds"), run.extra.get("select_seconds")]
+    known = [value for value in stages if value is not None]
+    return sum(known) if len(known) == len(stages) else run.seconds
+
+
+def _recovered(found: Mapping[Place, Summary], row: str, noise: float) -> tuple[int, int]:
+    """Exact recoveries and runs of a row over all regimes."""
+    cells = [found[row, *regime, noise] for regime in REGIMES if (row, *regime, noise) in found]
+    return sum(cell.exact for cell in cells), sum(cell.runs for cell in cells)
+
+
 def layouts(tested: Sequence[RunRecord], further: Sequence[RunRecord], published: Published) -> Figure:
     """Coefficient error against the widest gap between sensors, beside the paper's median."""
     problems = list(dict.fromkeys(one.problem for one in further))

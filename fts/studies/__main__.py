@@ -10,7 +10,7 @@ from tqdm.auto import tqdm
 from fts import recipes
 from fts.fields.shipped import field_path
 from fts.params import DEVELOPMENT_SEEDS, TEST_SEEDS
-from fts.studies import plans, tables, verify
+from fts.studies import choose, plans, tables, verify
 from fts.studies.runs import Task
 from fts.studies.workers import one_thread, run_study, workers
 
@@ -27,6 +27,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return verify.main(options.folder)
     if options.study == "reproduce":
         return verify.reproduce(options.folder)
+    if options.study == "choose":
+        choose.write(options.folder)
+        return 0
     if options.study == "tables":
         verify.write(options.folder)
         return 0
@@ -72,7 +75,7 @@ def _wanted(task: Task, options: argparse.Namespace) -> bool:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m fts.studies", description=__doc__)
-    parser.add_argument("study", choices=[*plans.STUDIES, "list", "tables", "verify", "reproduce"])
+    parser.add_argument("study", choices=[*plans.STUDIES, "list", "choose", "tables", "verify", "reproduce"])
     parser.add_argument("--scheduler", help="address of a Dask scheduler; local processes otherwise")
     parser.add_argument("--workers", type=int, help="local processes; all cores otherwise")
     parser.add_argument("--seeds", default="test", help="test, development, or numbers like 1301,1709")

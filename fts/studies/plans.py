@@ -2,8 +2,22 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import product
+from typing import Any
 
-from fts.params import PAPER, PROJECTED, REFINED, FieldParams, FreezeThenSelectParams
+from fts.params import (
+    PAPER,
+    PDE_FIND,
+    PROJECTED,
+    REFINED,
+    SPECTRAL,
+    WSINDY,
+    CrossedParams,
+    FieldParams,
+    FreezeThenSelectParams,
+    SpectralParams,
+    WeakRuleParams,
+)
 from fts.studies.published import REGIMES, SELECTOR_REGIMES
 from fts.studies.runs import Task
 
@@ -31,6 +45,8 @@ _CONTROLS = {
     "coordinate, width 128": "coordinate-wide",
     "coordinate, slow time": "coordinate-slow",
 }
+# The competing methods, cheap ones first.
+_BASELINES: dict[str, dict[str, Any]] = {"PDE-FIND": PDE_FIND, "WSINDy": WSINDY}
 # Noise of the symbolic benchmark's fields.
 _SYMBOLIC_NOISE = (0.0, 0.05, 0.1)
 _LAYOUT_PROBLEMS = ("kdv", "ks")
@@ -93,6 +109,44 @@ def layouts(seeds: tuple[int, ...]) -> Iterator[Task]:
                 yield paper_task("layouts", problem, "S20", seed + further)
 
 
+def baselines(seeds: tuple[int, ...]) -> Iterator[Task]:
+    """Table 1, the methods ours is compared with, each with one configuration per problem."""
+    for row, settings in _BASELINES.items():
+        for problem, protocol in REGIMES:
+            for seed in seeds:
+                yield Task("baselines", problem, protocol, seed, 0.0, row, row, settings[problem])
+
+
+def crossed(seeds: tuple[int, ...]) -> Iterator[Task]:
+    """Which half wins? Three fields, each with four selectors, clean and with 10 % noise."""
+    for level, (problem, protocol) in product((0.0, 0.1), REGIMES):
+        for (field, made), (selector, settings) in product(_crossed_fields(problem), _selectors(problem)):
+            params = CrossedParams(*made, selector, settings)
+            for seed in seeds:
+                row = f"{field}, {selector}"
+                yield Task("crossed", problem, protocol, seed, level, row, "crossed", params)
+
+
+def _crossed_fields(problem: str) -> list[tuple[str, tuple[SpectralParams | None, FieldParams | None]]]:
+    return [
+        ("spectral", (SPECTRAL, None)),
+        ("paper", (None, FieldParams("paper", PAPER[problem].adapter))),
+        ("kernel", (None, FieldParams("kernel"))),
+    ]
+
+
+def _selectors(problem: str) -> list[tuple[Any, Any]]:
+    """The selectors with their settings; quadrature limits none of the fields."""
+    used = PAPER[problem]
+    rule = WeakRuleParams(REFINED.get(problem, used.weak), used.svws)
+    return [
+        ("strong STRidge", PDE_FIND[problem].regression),
+        ("weak STRidge", WSINDY[problem].regression),
+        ("single weak STLSQ", rule),
+        ("SVWS", rule),
+    ]
+
+
 def fields(seeds: tuple[int, ...]) -> Iterator[Task]:
     """The frozen fields that ship with the book: the paper's, clean and noisy, and kernel fields."""
     for seed in seeds:
@@ -113,6 +167,8 @@ RECORDED: dict[str, Plan] = {
     "density": density,
     "ablations": ablations,
     "layouts": layouts,
+    "baselines": baselines,
+    "crossed": crossed,
 }
 STUDIES: dict[str, Plan] = {"fields": fields, **RECORDED}
 

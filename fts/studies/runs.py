@@ -78,6 +78,8 @@ def describe(found: Selection, truth: Equation) -> dict[str, Any]:
     if found.refits:
         kept |= {"preferred": found.preferred, "refits": _refits(found, truth)}
         kept["intervals"] = {name: list(ends) for name, ends in found.intervals.items()}
+    if found.notes:
+        kept["notes"] = dict(found.notes)
     if found.variants:
         kept["selectors"] = {
             name: metrics.score(one, truth).as_dict() | {"terms": one.coefficients}

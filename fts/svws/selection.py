@@ -122,6 +122,7 @@ class Selection:
     by_system: Float[np.ndarray, "systems J"] | None = None  # refits on single systems, for the spread
     field: Field | None = None  # what the equation was read off, where there is one
     seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)  # what the stages took
+    notes: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # what a method reports of its run
     variants: Mapping[str, "Selection"] = dataclasses.field(
         default_factory=dict
     )  # by other rules, same systems

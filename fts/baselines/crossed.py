@@ -1,0 +1,69 @@
+"""Any field with any selector: which half of a method makes it win?
+
+Fields are the spectral reconstruction, the paper's network and the kernel's; selectors are thresholded ridge
+on derivatives (PDE-FIND's) or on a weak system (WSINDy's), one STLSQ of the paper's, and its whole rule.
+"""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from fts import recipes
+from fts.baselines.spectral import reconstruct
+from fts.baselines.stridge import select_strong, select_weak
+from fts.equations.terms import Library
+from fts.fields.frozen import FrozenField
+from fts.observations import Observations
+from fts.params import CrossedParams, StrongRegressionParams, WeakRegressionParams, WeakRuleParams
+from fts.svws import ablation, rule
+from fts.svws.selection import Selection
+from fts.weak.assembly import assemble
+from fts.weak.patches import phases
+
+
+def crossed(
+    observations: Observations, library: Library, params: CrossedParams, rng: np.random.Generator
+) -> Selection:
+    """The equation one selector reads off one field; only the weak STRidge draws from `rng`."""
+    field = _field(observations, params)
+    began = time.process_time()
+    found = _select(field, library, params, rng)
+    seconds = {"fit": field.made.seconds, "select": round(time.process_time() - began, 4)}
+    return replace(found, method=params.selector, field=field, seconds=seconds)
+
+
+def _field(observations: Observations, params: CrossedParams) -> FrozenField:
+    if (params.spectral is None) == (params.field is None):
+        raise ValueError("give either `spectral` or `field`: a selector reads one field")
+    if params.spectral is not None:
+        return reconstruct(observations, params.spectral)
+    assert params.field is not None
+    field = recipes.obtain(observations, params.field)
+    if not isinstance(field, FrozenField):
+        raise ValueError(
+            f"recipe {params.field.recipe!r} makes no factorized field: take paper, projected or kernel"
+        )
+    return field
+
+
+def _select(
+    field: FrozenField, library: Library, params: CrossedParams, rng: np.random.Generator
+) -> Selection:
+    match params.selector, params.settings:
+        case "strong STRidge", StrongRegressionParams() as settings:
+            return select_strong(field, library, settings)
+        case "weak STRidge", WeakRegressionParams() as settings:
+            return select_weak(field, library, settings, rng)
+        case "single weak STLSQ", WeakRuleParams() as settings:
+            # The first of the systems that the rule would be given, at its base threshold.
+            draws = np.random.default_rng(settings.svws.phase_seed)
+            phase = phases(draws, 1, field.domain.dimension)[0]
+            return ablation.single(assemble(field, library, settings.weak, phase), 1.0, settings.svws)
+        case "SVWS", WeakRuleParams() as settings:
+            systems = rule.build(field, library, settings.weak, settings.svws)
+            return rule.select_from(systems, settings.svws).with_refit("ridge")
+    raise ValueError(
+        f"selector {params.selector!r} does not take {type(params.settings).__name__}: give strong STRidge "
+        "StrongRegressionParams, weak STRidge WeakRegressionParams, the others WeakRuleParams"
+    )

@@ -1,0 +1,70 @@
+"""Choosing settings on the development seeds: the paper's order; configurations follow the record."""
+
+import json
+
+import pytest
+
+from fts.params import DEVELOPMENT_SEEDS, PATCHES, PDE_FIND, TEST_SEEDS, THRESHOLDS, WSINDY
+from fts.studies import choose
+from fts.studies.choose import Outcome
+
+
+def test_recoveries_decide_then_f1_then_the_error_then_the_smaller_threshold():
+    ranked = [
+        Outcome(5.0, "", exact=9, f1=0.5, e_xi=0.9),
+        Outcome(2.0, "", exact=8, f1=1.0, e_xi=0.9),
+        Outcome(0.8, "", exact=8, f1=0.9, e_xi=0.1),
+        Outcome(0.1, "", exact=8, f1=0.9, e_xi=0.2),
+        Outcome(0.2, "", exact=8, f1=0.9, e_xi=0.2 + 1e-14),
+    ]
+    turned = [ranked[i] for i in (3, 1, 4, 0, 2)]
+    assert sorted(turned, key=lambda outcome: outcome.order) == ranked
+
+
+def test_every_candidate_is_recorded_and_the_winner_is_the_rules():
+    record = choose.read()
+    for choice in choose.choices():
+        assert record[choice.method].keys() == choice.candidates.keys() == {"kdv", "ks", "ad"}
+        for name, candidates in choice.candidates.items():
+            entry = record[choice.method][name]
+            assert tuple(entry["seeds"]) == DEVELOPMENT_SEEDS
+            assert not set(entry["seeds"]) & set(TEST_SEEDS)
+            tried = [(one["threshold"], one["patches"]) for one in entry["candidates"]]
+            assert tried == [(one.threshold, one.patches) for one in candidates]
+            best = min((Outcome(**one) for one in entry["candidates"]), key=lambda one: one.order)
+            assert entry["winner"] == {"threshold": best.threshold, "patches": best.patches}
+
+
+@pytest.mark.parametrize("name", ["kdv", "ks", "ad"])
+def test_the_configurations_are_the_recorded_winners(name):
+    record = choose.read()
+    assert PDE_FIND[name].regression.stridge.threshold == record["PDE-FIND"][name]["winner"]["threshold"]
+    winner = record["WSINDy"][name]["winner"]
+    assert WSINDY[name].regression.stridge.threshold == winner["threshold"]
+    assert WSINDY[name].regression.weak == PATCHES[name][winner["patches"]]
+
+
+def test_candidates_do_not_depend_on_what_is_configured():
+    for choice in choose.choices():
+        for name, candidates in choice.candidates.items():
+            thresholds = [one.params.regression.stridge.threshold for one in candidates]
+            assert thresholds == [one.threshold for one in candidates]
+            assert set(thresholds) == set(THRESHOLDS)
+            if choice.method == "WSINDy":
+                assert {one.params.regression.weak for one in candidates} == set(PATCHES[name].values())
+
+
+@pytest.mark.slow
+def test_a_choice_is_reproducible():
+    record = choose.read()
+    for choice in choose.choices():
+        winner, outcomes = choose.choose(choice, "kdv")
+        entry = record[choice.method]["kdv"]
+        assert entry["winner"] == {"threshold": winner.threshold, "patches": winner.patches}
+        assert [one.exact for one in outcomes] == [one["exact"] for one in entry["candidates"]]
+
+
+def test_other_methods_stay_in_the_record(tmp_path, monkeypatch):
+    (tmp_path / choose.FILE).write_text(json.dumps({"DL-PDE": {"kdv": {}}}))
+    monkeypatch.setattr(choose, "choices", tuple)
+    assert choose.write(tmp_path) == {"DL-PDE": {"kdv": {}}} == choose.read(tmp_path)
