@@ -41,6 +41,21 @@ def beside_paper(
     return table(header, lines)
 
 
+def differences(
+    found: Mapping[Place, Summary], published: Published, rows: Mapping[str, tuple[str, float]]
+) -> Table:
+    """Cells whose recoveries differ from the paper's by more than one run in five."""
+    lines = []
+    for (row, problem, protocol), theirs in published.cells.items():
+        place = (rows[row][0], problem, protocol, rows[row][1]) if row in rows else None
+        ours = found.get(place) if place else None
+        if ours is None or theirs.exact is None or abs(5 * ours.exact / ours.runs - theirs.exact) <= 1:
+            continue
+        cell = f"{_TITLES[problem]}-{protocol}"
+        lines.append((row, cell, f"{ours.exact}/{ours.runs}", f"{theirs.exact}/5", f"{ours.e_u:.2g}"))
+    return table(["method", "regime", "here", "in the paper", "field error here"], lines)
+
+
 def only_ours(found: Mapping[Place, Summary], rows: Mapping[str, tuple[str, float]]) -> Table:
     """Rows the paper does not have, over its six regimes: recoveries, median E_xi and E_u."""
     header = ["row", *(f"{_TITLES[problem]}-{protocol}" for problem, protocol in REGIMES)]
