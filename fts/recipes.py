@@ -98,6 +98,16 @@ def obtain(observations: Observations, params: FieldParams) -> FrozenField | Coo
     return field
 
 
+def obtain_frozen(observations: Observations, params: FieldParams) -> FrozenField:
+    """The same, for selectors that differentiate the field: a factorized one."""
+    field = obtain(observations, params)
+    if not isinstance(field, FrozenField):
+        raise ValueError(
+            f"recipe {params.recipe!r} makes no factorized field: take paper, projected or kernel"
+        )
+    return field
+
+
 def shipped_field(observations: Observations, params: FieldParams) -> FrozenField | CoordinateField | None:
     """The shipped field of these observations, if one was made with these settings by the present recipe."""
     if observations.problem is None or observations.protocol is None or observations.seed is None:

@@ -9,13 +9,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from fts import recipes
 from fts.baselines.spectral import reconstruct
 from fts.baselines.stridge import select_strong, select_weak
 from fts.equations.terms import Library
 from fts.fields.frozen import FrozenField
 from fts.observations import Observations
 from fts.params import CrossedParams, StrongRegressionParams, WeakRegressionParams, WeakRuleParams
+from fts.recipes import obtain_frozen
 from fts.svws import ablation, rule
 from fts.svws.selection import Selection
 from fts.weak.assembly import assemble
@@ -39,12 +39,7 @@ def _field(observations: Observations, params: CrossedParams) -> FrozenField:
     if params.spectral is not None:
         return reconstruct(observations, params.spectral)
     assert params.field is not None
-    field = recipes.obtain(observations, params.field)
-    if not isinstance(field, FrozenField):
-        raise ValueError(
-            f"recipe {params.field.recipe!r} makes no factorized field: take paper, projected or kernel"
-        )
-    return field
+    return obtain_frozen(observations, params.field)
 
 
 def _select(

@@ -6,12 +6,12 @@ The field is differentiated analytically, so the strong form here suffers from t
 import numpy as np
 from jaxtyping import Float
 
-from fts import recipes
 from fts.equations.strong import strong
 from fts.equations.terms import Library
 from fts.fields.frozen import Field, FrozenField
 from fts.observations import Observations
-from fts.params import FieldParams, StrongSTLSQParams, StrongSTRidgeParams
+from fts.params import StrongSTLSQParams, StrongSTRidgeParams
+from fts.recipes import obtain_frozen
 from fts.svws import sparse
 from fts.svws.selection import Selection
 
@@ -63,14 +63,14 @@ def strong_stlsq(
     observations: Observations, library: Library, params: StrongSTLSQParams, rng: np.random.Generator
 ) -> Selection:
     """A frozen field, then STLSQ on its derivatives."""
-    return select_stlsq(_frozen(observations, params.field), library, params, rng)
+    return select_stlsq(obtain_frozen(observations, params.field), library, params, rng)
 
 
 def strong_stridge(
     observations: Observations, library: Library, params: StrongSTRidgeParams, rng: np.random.Generator
 ) -> Selection:
     """A frozen field, then STRidge on its derivatives."""
-    return select_stridge(_frozen(observations, params.field), library, params, rng)
+    return select_stridge(obtain_frozen(observations, params.field), library, params, rng)
 
 
 def _unit_system(
@@ -80,12 +80,3 @@ def _unit_system(
     A, b = strong_system(field, library, interior(field, points, rng))
     size = float(np.linalg.norm(b)) or 1.0
     return sparse.normalize(A, b / size), size
-
-
-def _frozen(observations: Observations, params: FieldParams) -> FrozenField:
-    field = recipes.obtain(observations, params)
-    if not isinstance(field, FrozenField):
-        raise ValueError(
-            f"recipe {params.recipe!r} makes no factorized field: take paper, projected or kernel"
-        )
-    return field

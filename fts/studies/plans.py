@@ -32,6 +32,7 @@ _DENSITIES = {
     "ks": (5, 8, 10, 15, 20, 50, 80, 100),
     "ad": (0.5, 0.7, 1, 2, 5, 10, 20, 50, 80, 100),
 }
+_PAPER_DENSITIES = {"kdv": (5, 10, 15, 20), "ks": (20, 50, 80, 100), "ad": (20, 50, 80, 100)}
 _NOISE_LEVELS = (0.1, 0.2, 0.3, 0.5)
 # Rows of the ablation tables, cheap ones first, and the adapter variant that makes each.
 _VARIANTS = {
@@ -89,6 +90,11 @@ def density(seeds: tuple[int, ...]) -> Iterator[Task]:
             for seed in seeds:
                 yield paper_task("density", problem, f"S{percent:g}", seed)
                 yield refined_task("density", problem, f"S{percent:g}", seed, "kernel")
+    for row in ("PDE-FIND", "WSINDy"):
+        for problem, percents in _PAPER_DENSITIES.items():
+            for percent, seed in product(percents, seeds):
+                params = _BASELINES[row][problem]
+                yield Task("density", problem, f"S{percent}", seed, 0.0, row, row, params)
 
 
 def ablations(seeds: tuple[int, ...]) -> Iterator[Task]:
