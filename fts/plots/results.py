@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from jaxtyping import Int
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fts.data.trajectories import Trajectory, observe, simulate
-from fts.params import SHORT_NAMES
+from fts.params import SHORT_NAMES, TEST_SEEDS
 from fts.plots.style import INK, PALETTE, WIDTH, Table, table
 from fts.studies import tables
 from fts.studies.published import REGIMES, Cell, Published
@@ -17,6 +18,8 @@ from fts.studies.tables import Place, Summary
 
 # A recovery count or an error that is better than the paper's, equal to it, or worse.
 _BETTER, _EQUAL, _WORSE = "▲", "=", "▼"
+# Runs of a row over all regimes.
+_RUNS = len(REGIMES) * len(TEST_SEEDS)
 # The problems of the density study, as a reader calls them.
 _TITLES = {name: SHORT_NAMES[name] for name in ("kdv", "ks", "ad")}
 
@@ -73,20 +76,29 @@ def only_ours(found: Mapping[Place, Summary], rows: Mapping[str, tuple[str, floa
 def crossed(found: Mapping[Place, Summary], fields: Sequence[str], selectors: Sequence[str]) -> Figure:
     """Exact recoveries over all regimes: fields down, selectors across, clean observations and noisy ones."""
     figure, panels = plt.subplots(1, 2, figsize=(WIDTH, 0.42 * WIDTH), sharey=True)
-    for ax, noise, title in zip(panels, (0.0, 0.1), ("clean", "10 % noise"), strict=True):
-        cells = [[_recovered(found, f"{field}, {one}", noise) for one in selectors] for field in fields]
-        shares = [[exact / runs if runs else np.nan for exact, runs in row] for row in cells]
-        ax.imshow(shares, vmin=0, vmax=1, aspect="auto")
-        for (i, j), share in np.ndenumerate(shares):
-            color = "black" if share > 0.6 else "white"
-            text = "{}/{}".format(*cells[i][j]) if cells[i][j][1] else "–"
-            ax.annotate(text, (j, i), ha="center", va="center", color=color if cells[i][j][1] else INK)
+    totals = recovered(found, fields, selectors)
+    for ax, (noise, counts) in zip(panels, totals.items(), strict=True):
+        ax.imshow(counts / _RUNS, vmin=0, vmax=1, aspect="auto")
+        for (i, j), count in np.ndenumerate(counts):
+            color = "black" if count > 0.6 * _RUNS else "white"
+            ax.annotate(f"{count}/{_RUNS}", (j, i), ha="center", va="center", color=color)
         ax.set_xticks(range(len(selectors)), [one.replace(" ", "\n", 1) for one in selectors], fontsize=8)
         ax.set_yticks(range(len(fields)), fields)
-        ax.set_title(title)
+        ax.set_title(f"{noise:.0%} noise" if noise else "clean")
         ax.spines[:].set_visible(False)
         ax.tick_params(length=0)
     return figure
+
+
+def recovered(
+    found: Mapping[Place, Summary], fields: Sequence[str], selectors: Sequence[str]
+) -> dict[float, Int[np.ndarray, "fields selectors"]]:
+    """Exact recoveries over all regimes by noise level; a crossing that is not complete is refused."""
+    totals = {}
+    for noise in (0.0, 0.1):
+        cells = [[_cells_of(found, f"{field}, {one}", noise) for one in selectors] for field in fields]
+        totals[noise] = np.array([[sum(cell.exact for cell in row) for row in line] for line in cells])
+    return totals
 
 
 def crossed_table(
@@ -126,10 +138,11 @@ def spent(run: RunRecord) -> float:
     return sum(known) if len(known) == len(stages) else run.seconds
 
 
-def _recovered(found: Mapping[Place, Summary], row: str, noise: float) -> tuple[int, int]:
-    """Exact recoveries and runs of a row over all regimes."""
+def _cells_of(found: Mapping[Place, Summary], row: str, noise: float) -> list[Summary]:
     cells = [found[row, *regime, noise] for regime in REGIMES if (row, *regime, noise) in found]
-    return sum(cell.exact for cell in cells), sum(cell.runs for cell in cells)
+    if sum(cell.runs for cell in cells) != _RUNS:
+        raise ValueError(f"{row} at {noise:.0%} noise is not complete: run python -m fts.studies crossed")
+    return cells
 
 
 def layouts(tested: Sequence[RunRecord], further: Sequence[RunRecord], published: Published) -> Figure:

@@ -1,0 +1,82 @@
+"""Tables and figures of the results: what differs is listed, what is not complete is refused."""
+
+import numpy as np
+import pytest
+
+from fts.params import TEST_SEEDS
+from fts.plots import baselines, results
+from fts.studies import choose, published, tables
+from fts.studies.tables import Summary
+
+FIELDS, SELECTORS = ("spectral", "kernel"), ("strong STRidge", "SVWS")
+
+
+def cell(exact: int, e_xi: float = 0.1) -> Summary:
+    return Summary(5, exact, 1.0, e_xi, 0.05, 0.1, (0.04, 0.06))
+
+
+def crossing(exact: int = 4) -> dict:
+    return {
+        (f"{field}, {selector}", *regime, noise): cell(exact)
+        for field in FIELDS
+        for selector in SELECTORS
+        for regime in published.REGIMES
+        for noise in (0.0, 0.1)
+    }
+
+
+def test_recoveries_add_up_over_regimes():
+    totals = results.recovered(crossing(), FIELDS, SELECTORS)
+    assert totals.keys() == {0.0, 0.1}
+    np.testing.assert_array_equal(totals[0.1], np.full((2, 2), 4 * len(published.REGIMES)))
+    figure = results.crossed(crossing(), FIELDS, SELECTORS)
+    figure.canvas.draw()
+    assert [ax.get_title() for ax in figure.axes] == ["clean", "10% noise"]
+
+
+def test_a_crossing_with_a_hole_is_refused():
+    found = crossing()
+    del found["kernel, SVWS", "ks", "S20", 0.1]
+    with pytest.raises(ValueError, match="kernel, SVWS at 10% noise is not complete"):
+        results.recovered(found, FIELDS, SELECTORS)
+    made = results.crossed_table(found, FIELDS, SELECTORS, 0.1)
+    assert sum(text == "not run" for row in made.rows for text in row) == 1
+
+
+def test_only_cells_more_than_one_run_apart_are_listed():
+    theirs = published.methods()
+    rows = {"WSINDy": ("WSINDy", 0.0)}
+    found = {("WSINDy", *regime, 0.0): cell(4) for regime in published.REGIMES}
+    listed = {row[1] for row in results.differences(found, theirs, rows).rows}
+    # The paper's WSINDy: 5, 4, 1, 1, 0, 5.
+    assert listed == {"KS-S20", "KS-T20", "2D AD-S20"}
+
+
+def test_every_row_of_table_one_has_its_six_regimes():
+    cells = published.methods().cells
+    assert {row for row, *_ in cells} >= {"structured", "PDE-FIND", "WSINDy", "DeepMoD", "PINN-SR", "DL-PDE"}
+    assert len(cells) == 7 * len(published.REGIMES)
+    assert cells["structured", "ks", "S20"] == published.main().cells["structured", "ks", "S20"]
+
+
+def test_the_choice_of_a_threshold_is_shown_with_the_papers():
+    record = choose.read()
+    rows = {row[:2]: row for row in baselines.choices(record).rows}
+    assert rows["WSINDy", "KS"][-1] == "2"
+    winner = record["PDE-FIND"]["kdv"]["winner"]["threshold"]
+    assert rows["PDE-FIND", "KdV"][3] == f"{winner:g}"
+
+
+@pytest.mark.parametrize("row", ["PDE-FIND", "WSINDy"])
+def test_the_classical_rows_are_complete(row):
+    found = tables.summarize(tables.read_study("baselines"))
+    for regime in published.REGIMES:
+        assert found[row, *regime, 0.0].runs == len(TEST_SEEDS)
+
+
+def test_a_run_took_what_its_stages_took():
+    (one,) = tables.read_study("baselines")[:1]
+    assert results.spent(one) == pytest.approx(one.extra["fit_seconds"] + one.extra["select_seconds"])
+    figure = results.against_seconds({"WSINDy": tables.read_study("baselines")})
+    figure.canvas.draw()
+    assert len(figure.axes) == 3
