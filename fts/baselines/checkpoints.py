@@ -1,0 +1,84 @@
+"""A long training on disk: state -> container -> state, only for the run that wrote it.
+
+A training that is resumed from its checkpoint ends in the same bits as one that was never interrupted; the
+random generator's state is therefore part of it.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from fts import files
+from fts.equations.terms import Library
+from fts.observations import Observations
+from fts.params import named
+
+_KIND = "training"
+
+
+class Diverged(ArithmeticError):
+    """The loss of a training is no longer a number."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where one run keeps its state; without a path nothing is kept and nothing found."""
+
+    path: Path | None
+    run: str  # names the samples, library and settings the state belongs to
+
+    def save(
+        self, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray], rng: np.random.Generator
+    ) -> None:
+        """Replace the stored state by this one."""
+        if self.path is not None:
+            kept = {"run": self.run, "state": dict(header), "generator": rng.bit_generator.state}
+            files.save_arrays(self.path, _KIND, kept, arrays)
+
+    def load(self, rng: np.random.Generator) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
+        """The stored state, if there is one; the generator is set to where it stood."""
+        if self.path is None or not self.path.is_file():
+            return None
+        kept, arrays = files.load_arrays(self.path, _KIND, "remove it to train from the start")
+        if kept["run"] != self.run:
+            raise ValueError(f"{self.path} belongs to another run: remove it, or give another path")
+        rng.bit_generator.state = kept["generator"]
+        return kept["state"], arrays
+
+    def remove(self) -> None:
+        """Forget the stored state."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+
+
+def checkpoint_of(path: Path | None, observations: Observations, library: Library, params: Any) -> Checkpoint:
+    """The checkpoint of a run on these observations, at `path`."""
+    digest = hashlib.sha256()
+    for array in (observations.x, observations.t, observations.y):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    settings = [type(params).__name__, named(params)]
+    return Checkpoint(path, files.content_key([digest.hexdigest(), list(library.names), settings]))
+
+
+def adam_arrays(optimizer: torch.optim.Adam) -> dict[str, np.ndarray]:
+    """The optimizer's memory of every parameter it has stepped."""
+    (group,) = optimizer.param_groups
+    found = {}
+    for place, parameter in enumerate(group["params"]):
+        for name, value in optimizer.state[parameter].items():
+            found[f"adam_{place}_{name}"] = value.detach().numpy().copy()
+    return found
+
+
+def restore_adam(optimizer: torch.optim.Adam, arrays: Mapping[str, np.ndarray]) -> None:
+    """Put that memory back."""
+    (group,) = optimizer.param_groups
+    for place, parameter in enumerate(group["params"]):
+        head = f"adam_{place}_"
+        known = {name[len(head) :]: value for name, value in arrays.items() if name.startswith(head)}
+        optimizer.state[parameter] = {name: torch.from_numpy(value.copy()) for name, value in known.items()}
