@@ -7,6 +7,12 @@ from fts.params import SHORT_NAMES
 from fts.plots.style import Table, table
 from fts.studies.published import CHOSEN
 
+# What the methods call the stages of their training.
+_STAGES = (
+    *("steps", "max_iterations", "adam_steps", "lbfgs_iterations", "cycles", "cycle_steps"),
+    *("burn_in", "sparsification"),
+)
+
 
 def choices(record: Mapping[str, Mapping[str, Any]]) -> Table:
     """Which threshold each method got per problem, how often it recovers there, and what the paper took."""
@@ -22,6 +28,15 @@ def choices(record: Mapping[str, Mapping[str, Any]]) -> Table:
             lines.append((method, SHORT_NAMES[name], tried, label, f"{exact}/{runs}", theirs))
     header = ["method", "problem", "candidates", "chosen", "exact there", "the paper's"]
     return table(header, lines)
+
+
+def budgets(settings: Mapping[str, Mapping[str, Any]]) -> Table:
+    """Network and longest training of each method that trains, from its settings by name."""
+    lines = []
+    for method, values in settings.items():
+        stages = [f"{name.replace('_', ' ')} {values[name]:,}" for name in _STAGES if name in values]
+        lines.append((method, f"{values['depth']} × {values['width']}", "; ".join(stages)))
+    return table(["method", "hidden layers × units", "at most"], lines)
 
 
 def _same(one: Mapping[str, Any], winner: Mapping[str, Any]) -> bool:

@@ -6,11 +6,15 @@ from itertools import product
 from typing import Any
 
 from fts.params import (
+    DEEPMOD,
+    DL_PDE,
     PAPER,
     PDE_FIND,
+    PINN_SR,
     PROJECTED,
     REFINED,
     SPECTRAL,
+    WEAK_PDE_LEARN,
     WSINDY,
     CrossedParams,
     FieldParams,
@@ -47,7 +51,14 @@ _CONTROLS = {
     "coordinate, slow time": "coordinate-slow",
 }
 # The competing methods, cheap ones first.
-_BASELINES: dict[str, dict[str, Any]] = {"PDE-FIND": PDE_FIND, "WSINDy": WSINDY}
+_BASELINES: dict[str, dict[str, Any]] = {
+    "PDE-FIND": PDE_FIND,
+    "WSINDy": WSINDY,
+    "DL-PDE": DL_PDE,
+    "Weak-PDE-LEARN": WEAK_PDE_LEARN,
+    "DeepMoD": DEEPMOD,
+    "PINN-SR": PINN_SR,
+}
 # Noise of the symbolic benchmark's fields.
 _SYMBOLIC_NOISE = (0.0, 0.05, 0.1)
 _LAYOUT_PROBLEMS = ("kdv", "ks")
