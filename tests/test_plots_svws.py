@@ -87,7 +87,7 @@ def test_cells_stand_beside_the_papers_with_a_mark():
     assert row["KS-S20"] == "5/5 | 5/5 =\n0.035 | 0.035 ="
     assert row["KS-T20"] == "4/5 | 5/5 ▼\n0.5 | 0.055 ▼"
     assert row["2D AD-S20"] == "5/5 | 5/5 =\n0.001 | 0.01 ▲"
-    assert row["KdV-S20"] == "not run | 5/5\nnot run | 0.036"
+    assert row["KdV-S20"] == "not run | 5/5, 0.036"
 
 
 def test_rows_of_our_own_say_when_they_were_not_run():

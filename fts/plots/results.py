@@ -265,20 +265,26 @@ def _plain_ticks(ax: Axes, percents: Sequence[float]) -> None:
 
 
 def _beside(ours: Summary | None, theirs: Cell | None, measures: Sequence[str]) -> str:
+    if ours is None:
+        values = [_published_text(theirs, name) for name in measures]
+        return f"not run | {', '.join(values)}" if theirs is not None else "–"
     parts = []
     for name in measures:
-        mine = None if ours is None else getattr(ours, name)
+        mine, counts = getattr(ours, name), name == "exact"
+        left = f"{mine}/{ours.runs}" if counts else f"{mine:.2g}"
         published = None if theirs is None else getattr(theirs, name)
-        if mine is None and published is None:
-            continue
-        counts = name == "exact"
-        left = "not run" if ours is None else f"{mine}/{ours.runs}" if counts else f"{mine:.2g}"
-        right = "–" if published is None else f"{published}/5" if counts else f"{published:.2g}"
         # A cell whose runs are not all there yet is compared by its share.
-        share = mine * 5 / ours.runs if counts and ours is not None and mine is not None else mine
-        mark = "" if share is None or published is None else f" {_mark(share, published, counts)}"
-        parts.append(f"{left} | {right}{mark}")
-    return "\n".join(parts) or "–"
+        share = mine * 5 / ours.runs if counts else mine
+        mark = "" if published is None else f" {_mark(share, published, counts)}"
+        parts.append(f"{left} | {_published_text(theirs, name)}{mark}")
+    return "\n".join(parts)
+
+
+def _published_text(theirs: Cell | None, name: str) -> str:
+    value = None if theirs is None else getattr(theirs, name)
+    if value is None:
+        return "–"
+    return f"{value}/5" if name == "exact" else f"{value:.2g}"
 
 
 def _mark(ours: float | int, theirs: float | int, more_is_better: bool) -> str:
