@@ -71,7 +71,7 @@ def train_deepmod(
     it. A run with a checkpoint continues one that was interrupted, to the same bits.
     """
     with one_thread():
-        began = time.perf_counter()
+        began = time.process_time()
         training = DeepMoDTraining(observations, library, params, rng, params.max_iterations)
         kept = checkpoint_of(checkpoint, observations, library, params)
         # The same samples may be trained on from several starts.
@@ -80,8 +80,8 @@ def train_deepmod(
         while training.iteration < params.max_iterations and not training.schedule.converged:
             _iterate(training, callback)
             if training.iteration % _KEPT == 0:
-                training.save(kept, before + time.perf_counter() - began, rng)
-        seconds = before + time.perf_counter() - began
+                training.save(kept, before + time.process_time() - began, rng)
+        seconds = before + time.process_time() - began
         training.save(kept, seconds, rng)
         # The last step moved the network, and the last check perhaps the terms: one more solve.
         training.solve()

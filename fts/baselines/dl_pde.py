@@ -5,6 +5,7 @@ inside the box, the meta-data, and STRidge at a fixed tolerance on unit columns 
 """
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,24 +31,37 @@ def dl_pde(
 ) -> Selection:
     """The terms that survive on the surrogate's derivatives, refit there by ridge."""
     taylor.plan_columns(library, observations.domain.dimension)  # refused before the training, not after
-    began = time.perf_counter()
+    began = time.process_time()
+    surrogate, notes = fit_again(observations, params, rng)
+    fitted = time.process_time()
+    found = select_on(surrogate, library, params)
+    seconds = {"fit": fitted - began, "select": time.process_time() - fitted}
+    return replace(found, field=surrogate.freeze(), seconds=seconds, notes={**notes, **found.notes})
+
+
+def fit_again(
+    observations: Observations, params: DLPDEParams, rng: np.random.Generator
+) -> tuple[Surrogate, dict[str, Any]]:
+    """The surrogate, from a second start where the first ends in no number, and how training went."""
     surrogate = fit_surrogate(observations, params.surrogate, rng)
     notes: dict[str, Any] = {}
     if not np.isfinite(surrogate.held_out_error):
         notes["reseeded"] = f"the first network was not a number after {surrogate.steps} steps"
         surrogate = fit_surrogate(observations, params.surrogate, rng)
-    fitted = time.perf_counter()
-    A, b = meta_data(surrogate, library, params.grid, params.margin)
-    xi = sparse.refit(A, b, survivors(A, b, params.stridge), params.stridge.refit_ridge)
     notes |= {
         "iterations": surrogate.steps,
         "stopped_by": surrogate.stopped_by,
         "kept": surrogate.kept,
         "held_out_error": surrogate.held_out_error,
-        "rows": len(b),
     }
-    seconds = {"fit": fitted - began, "select": time.perf_counter() - fitted}
-    return Selection(library, xi, "DL-PDE", field=surrogate.freeze(), seconds=seconds, notes=notes)
+    return surrogate, notes
+
+
+def select_on(surrogate: Surrogate, library: Library, params: DLPDEParams) -> Selection:
+    """STRidge on the surrogate's derivatives at the meta-data grid."""
+    A, b = meta_data(surrogate, library, params.grid, params.margin)
+    xi = sparse.refit(A, b, survivors(A, b, params.stridge), params.stridge.refit_ridge)
+    return Selection(library, xi, "DL-PDE", notes={"rows": len(b)})
 
 
 def meta_data(

@@ -28,7 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.study == "reproduce":
         return verify.reproduce(options.folder)
     if options.study == "choose":
-        choose.write(options.folder)
+        methods = options.method.split(";") if options.method else ()
+        problems = options.problem.split(",") if options.problem else ()
+        choose.write(options.folder, methods=methods, problems=problems)
         return 0
     if options.study == "tables":
         verify.write(options.folder)

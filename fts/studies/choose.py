@@ -6,7 +6,7 @@ choice can be looked up and made again.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from fts.data.problems import problem
 from fts.data.trajectories import observe, simulate
 from fts.equations.terms import Library
 from fts.observations import Observations
-from fts.params import DEVELOPMENT_SEEDS, PATCHES, PDE_FIND, THRESHOLDS, WSINDY
+from fts.params import DEVELOPMENT_SEEDS, DL_PDE, PATCHES, PDE_FIND, THRESHOLDS, TOLERANCES, WSINDY
 from fts.studies.tables import records_folder
 from fts.svws.selection import Selection
 
@@ -44,7 +44,7 @@ class Tuned:
 
     method: str
     candidates: Mapping[str, tuple[Candidate, ...]]  # by problem
-    fit: Callable[[Observations, Any], Any]  # observations, settings -> field
+    fit: Callable[[Observations, Any, np.random.Generator], Any]  # observations, settings, rng -> field
     select: Callable[[Any, Library, Any, np.random.Generator], Selection]  # field, library, settings, rng
 
 
@@ -78,9 +78,17 @@ def choices() -> tuple[Tuned, ...]:
         )
         for name, params in WSINDY.items()
     }
+    trained = {
+        name: tuple(
+            Candidate(value, "", replace(params, stridge=replace(params.stridge, threshold=value)))
+            for value in TOLERANCES
+        )
+        for name, params in DL_PDE.items()
+    }
     return (
         Tuned("PDE-FIND", strong, _reconstruct, _select_strong),
         Tuned("WSINDy", weak, _reconstruct, _select_weak),
+        Tuned("DL-PDE", trained, _train, _select_trained),
     )
 
 
@@ -98,11 +106,22 @@ def choose(
     return candidates[best], outcomes
 
 
-def write(folder: Path | None = None, seeds: tuple[int, ...] = DEVELOPMENT_SEEDS) -> dict[str, Any]:
-    """Makes every choice and records it in candidates.json; choices of other methods stay as they are."""
+def write(
+    folder: Path | None = None,
+    seeds: tuple[int, ...] = DEVELOPMENT_SEEDS,
+    *,
+    methods: Collection[str] = (),
+    problems: Collection[str] = (),
+) -> dict[str, Any]:
+    """Makes the choices of these methods (all of them) and records each in candidates.json as it is made."""
     path = (folder or records_folder()) / FILE
     record = json.loads(path.read_text()) if path.is_file() else {}
-    tasks = [(choice, name) for choice in choices() for name in choice.candidates]
+    tasks = [
+        (choice, name)
+        for choice in choices()
+        for name in choice.candidates
+        if (not methods or choice.method in methods) and (not problems or name in problems)
+    ]
     for choice, name in tqdm(tasks, desc="choose", unit="choice", disable=None, delay=2):
         winner, outcomes = choose(choice, name, seeds)
         record.setdefault(choice.method, {})[name] = {
@@ -111,8 +130,8 @@ def write(folder: Path | None = None, seeds: tuple[int, ...] = DEVELOPMENT_SEEDS
             "candidates": [asdict(outcome) for outcome in outcomes],
             "winner": {"threshold": winner.threshold, "patches": winner.patches},
         }
-    text = json.dumps(record, indent=1, sort_keys=True, allow_nan=False)
-    files.write_atomic(path, text.encode() + b"\n")
+        text = json.dumps(record, indent=1, sort_keys=True, allow_nan=False)
+        files.write_atomic(path, text.encode() + b"\n")
     return record
 
 
@@ -127,7 +146,9 @@ def _runs(choice: Tuned, name: str, seeds: tuple[int, ...]) -> Iterator[list[met
     candidates = choice.candidates[name]
     for protocol in PROTOCOLS:
         for seed in seeds:
-            field = choice.fit(observe(trajectory, protocol, seed=seed), candidates[0].params)
+            # As in a run of a study: one generator, drawn from by the fit first.
+            rng = np.random.default_rng(seed)
+            field = choice.fit(observe(trajectory, protocol, seed=seed), candidates[0].params, rng)
             yield [
                 metrics.score(
                     choice.select(field, entry.library, one.params, np.random.default_rng(seed)),
@@ -157,7 +178,7 @@ def _with_patches(params: Any, geometry: Any) -> Any:
     return replace(params, regression=replace(params.regression, weak=geometry))
 
 
-def _reconstruct(observations: Observations, params: Any) -> Any:
+def _reconstruct(observations: Observations, params: Any, rng: np.random.Generator) -> Any:
     return reconstruct(observations, params.spectral)
 
 
@@ -167,3 +188,17 @@ def _select_strong(field: Any, library: Library, params: Any, rng: np.random.Gen
 
 def _select_weak(field: Any, library: Library, params: Any, rng: np.random.Generator) -> Selection:
     return select_weak(field, library, params.regression, rng)
+
+
+def _train(observations: Observations, params: Any, rng: np.random.Generator) -> Any:
+    # torch takes seconds to import, and the other choices need none of it.
+    from fts.baselines.dl_pde import fit_again
+
+    surrogate, _ = fit_again(observations, params, rng)
+    return surrogate
+
+
+def _select_trained(field: Any, library: Library, params: Any, rng: np.random.Generator) -> Selection:
+    from fts.baselines.dl_pde import select_on
+
+    return select_on(field, library, params)
