@@ -92,7 +92,7 @@ SETTINGS = {
     "WSINDy": WSINDyParams(SPECTRAL, WEAKLY),
     "crossed": CrossedParams(SPECTRAL, None, "weak STRidge", WEAKLY),
 }
-# Minutes rather than seconds: each has tests of its own.
+# Minutes rather than seconds: test_contract has them with tiny networks, and each has tests of its own.
 TRAINED = {"DeepMoD", "DL-PDE", "PINN-SR", "Weak-PDE-LEARN"}
 
 

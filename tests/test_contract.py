@@ -1,0 +1,135 @@
+"""What every method owes the comparison: the same samples in, the same kind of selection out."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fts import methods
+from fts.domain import Domain
+from fts.equations.terms import Library
+from fts.observations import Observations
+from fts.params import DEEPMOD, DL_PDE, PINN_SR, TEST_SEEDS, WEAK_PDE_LEARN
+from fts.studies import plans, runs
+from fts.svws.selection import Selection
+
+LIBRARY = Library.parse(["1", "u", "u_x", "u*u_x", "u_xx"])
+# Networks and budgets that take a second: what is tested needs no good fit.
+TRAINED: dict[str, Any] = {
+    "DeepMoD": replace(DEEPMOD["kdv"], width=8, depth=2, samples=200, max_iterations=40),
+    "DL-PDE": replace(
+        DL_PDE["kdv"], surrogate=replace(DL_PDE["kdv"].surrogate, width=8, depth=2, steps=40), grid=(20, 12)
+    ),
+    "PINN-SR": replace(
+        PINN_SR["kdv"],
+        width=8,
+        depth=2,
+        collocation=100,
+        residual_samples=100,
+        adam_steps=20,
+        lbfgs_iterations=5,
+        cycles=2,
+        cycle_steps=5,
+    ),
+    "Weak-PDE-LEARN": replace(
+        WEAK_PDE_LEARN["kdv"],
+        width=8,
+        depth=2,
+        batch=200,
+        burn_in=20,
+        sparsification=10,
+        weak=replace(WEAK_PDE_LEARN["kdv"].weak, quadrature=(32, 24), functions=20, held_out_functions=8),
+    ),
+}
+# A threshold or a penalty that leaves nothing, per method.
+NOTHING: dict[str, Callable[[Any], Any]] = {
+    "DeepMoD": lambda params: replace(params, threshold=1e6, patience=1, min_decrease=1e6, check_every=5),
+    "DL-PDE": lambda params: replace(params, stridge=replace(params.stridge, threshold=1e9)),
+    "PINN-SR": lambda params: replace(params, sparsity=1e-7, tolerance_step=1e9),
+    "Weak-PDE-LEARN": lambda params: replace(params, threshold=1e3),
+}
+
+
+def waves(n: int = 240) -> Observations:
+    """Scattered samples of two decaying waves."""
+    rng = np.random.default_rng(0)
+    x, t = rng.uniform(0, 2 * np.pi, n), rng.uniform(0, 1, n)
+    y = np.exp(-t) * np.sin(x) + 0.7 * np.exp(-4 * t) * np.cos(2 * x)
+    return Observations(x[:, None], t, y, Domain((0.0,), (2 * np.pi,), 0.0, 1.0, (True,)))
+
+
+def solve(name: str, library: Library = LIBRARY, params: Any = None, seed: int = 2) -> Selection:
+    params = TRAINED[name] if params is None else params
+    return methods.method(name)(waves(), library, params, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_methods_that_train_are_deterministic_and_the_generator_decides(name: str) -> None:
+    found, again, other = solve(name), solve(name), solve(name, seed=3)
+    np.testing.assert_array_equal(found.xi, again.xi)
+    axes = np.linspace(0, 6, 7), np.linspace(0, 1, 5)
+    np.testing.assert_array_equal(found.field.on_grid(*axes), again.field.on_grid(*axes))
+    assert (found.field.on_grid(*axes) != other.field.on_grid(*axes)).any()
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_the_order_of_the_library_does_not_matter_to_methods_that_train(name: str) -> None:
+    turned = Library(tuple(reversed(LIBRARY.terms)))
+    found, other = solve(name).coefficients, solve(name, turned).coefficients
+    # Sums of single precision in another order.
+    assert other == pytest.approx(found, rel=2e-2, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_methods_that_train_may_keep_no_term(name: str) -> None:
+    found = solve(name, params=NOTHING[name](TRAINED[name]))
+    assert found.support == ()
+    assert str(found.equation) == "u_t = 0"
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_budgets_are_recorded(name: str) -> None:
+    found = solve(name)
+    assert found.seconds["fit"] > 0
+    spent = found.notes["iterations"]
+    assert (sum(spent.values()) if isinstance(spent, dict) else spent) > 0
+
+
+def _digest(observations: Observations) -> str:
+    parts = (observations.x, observations.t, observations.y)
+    return hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).hexdigest()
+
+
+def test_every_method_is_handed_the_same_bytes_for_a_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[tuple[str, str], set[str]] = {}
+    places: list[tuple[str, str]] = []
+
+    def spy(name: str) -> methods.Method:
+        def method(
+            observations: Observations, library: Library, params: Any, rng: np.random.Generator
+        ) -> Selection:
+            drawn = rng.bit_generator.state["state"]["state"]
+            seen.setdefault(places[-1], set()).add(f"{_digest(observations)} {library} {drawn}")
+            return Selection(library, np.zeros(len(library)), name)
+
+        return method
+
+    monkeypatch.setattr(methods, "METHODS", {name: spy(name) for name in methods.METHODS})
+    tasks = [*plans.main(TEST_SEEDS[:1]), *plans.baselines(TEST_SEEDS[:1])]
+    for task in tasks:
+        places.append((task.problem, task.protocol))
+        assert not runs.run(task).error
+    assert {task.row for task in tasks} >= {"paper", "PDE-FIND", "WSINDy", *TRAINED}
+    assert len(seen) == 6
+    assert {len(each) for each in seen.values()} == {1}
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_samples_are_read_and_not_changed(name: str) -> None:
+    samples = waves()
+    before = _digest(samples)
+    methods.method(name)(samples, LIBRARY, TRAINED[name], np.random.default_rng(2))
+    assert _digest(samples) == before
