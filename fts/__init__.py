@@ -14,6 +14,7 @@ The package reads from top to bottom; whatever stands in a line imports only lin
     recipes        the one door to both
     weak/          frozen field -> weak systems
     svws/          weak systems -> selection -> equation
+    symbolic/      frozen field -> a function q(u) that no library lists
     baselines/     other methods: the same observations -> the same selection
     methods        every method by its name, behind one signature
     discovery      samples -> an equation to trust, or an honest "not identifiable"

@@ -1,0 +1,142 @@
+"""What every number of the symbolic search means, and what the paper used (Section F, Tables S12 and S13)."""
+
+from dataclasses import dataclass
+
+from fts.params.types import WeakParams
+
+
+@dataclass(frozen=True)
+class ProtectionParams:
+    """What keeps every tree finite on every field."""
+
+    denominator_floor: float  # smallest |denominator|; its sign is kept
+    clip: float  # every value lies in [-clip, clip]
+    power_floor: float  # what u^p sees is at least this
+
+
+@dataclass(frozen=True)
+class TreeParams:
+    """The trees that can be made: their leaves, operators and limits."""
+
+    exponents: tuple[float, ...]  # of the leaves u^p at initialization
+    leaf_weights: tuple[float, float, float]  # chances of u, a constant, u^p; the paper does not give them
+    operator_weights: tuple[float, float, float, float]  # chances of +, -, *, /
+    constant_spread: float  # deviation of a new constant; the paper does not give it
+    step: float  # deviation of a mutated exponent or, relatively, constant; the paper does not give it
+    max_depth: int
+    max_nodes: int  # complexity cap: operators and leaves, u^p being one
+
+
+@dataclass(frozen=True)
+class EvolutionParams:
+    """One search for expressions."""
+
+    searches: int  # independent searches, whose representatives are merged
+    population: int
+    generations: int
+    elite: int
+    mutation: float
+    crossover: float  # what is left of 1 is copied
+    tournament: int  # the paper does not give it
+    search_penalty: float  # per node, on the risk that evolution sees
+
+
+@dataclass(frozen=True)
+class PatchParams:
+    """The weak systems of a run: a small one fits a candidate's scale, a large one judges it."""
+
+    search_half_widths: tuple[float, float]  # of the searches and of the validation
+    refit_half_widths: tuple[float, float]
+    small: tuple[int, int]  # patches of systems that fit or generate
+    large: tuple[int, int]  # patches of systems that validate
+    quadrature: tuple[int, int]  # nodes per patch
+    smoothness: int  # p of the test function
+    states: int  # cells of the grid of state values that integrals are pushed onto
+
+    @property
+    def proposal(self) -> WeakParams:
+        """A system that fits or generates during a search."""
+        return self._weak(self.search_half_widths, self.small)
+
+    @property
+    def judging(self) -> WeakParams:
+        """A system that validates, in a search or at the end."""
+        return self._weak(self.search_half_widths, self.large)
+
+    @property
+    def refit(self) -> WeakParams:
+        """The independent system on which continuous parameters are fitted."""
+        return self._weak(self.refit_half_widths, self.small)
+
+    def _weak(self, half_widths: tuple[float, float], patches: tuple[int, int]) -> WeakParams:
+        return WeakParams(half_widths, patches, self.quadrature, self.smoothness)
+
+
+@dataclass(frozen=True)
+class ContinuousParams:
+    """The continuous fit of the pool, and the choice from it."""
+
+    candidates: int  # families refitted, those of the lowest proposal risk
+    exponent_bounds: tuple[float, float]
+    constant_bounds: tuple[float, float]
+    scale_bounds: tuple[float, float]
+    max_parameters: int
+    max_divisions: int
+    evaluations: int
+    validations: int  # held-out systems
+    penalty: float  # per node, on the mean held-out risk
+
+
+@dataclass(frozen=True)
+class SymbolicParams:
+    """A whole symbolic selection on a frozen field."""
+
+    protection: ProtectionParams
+    trees: TreeParams
+    evolution: EvolutionParams
+    patches: PatchParams
+    continuous: ContinuousParams
+
+
+SYMBOLIC = SymbolicParams(
+    ProtectionParams(denominator_floor=1e-4, clip=50.0, power_floor=1e-6),
+    TreeParams(
+        exponents=tuple(round(0.1 * n, 1) for n in range(5, 31)),  # 1.73 is not among them
+        leaf_weights=(0.3, 0.2, 0.5),
+        operator_weights=(0.28, 0.18, 0.38, 0.16),
+        constant_spread=1.0,
+        step=0.2,
+        max_depth=6,
+        max_nodes=7,
+    ),
+    EvolutionParams(
+        searches=2,
+        population=72,
+        generations=16,
+        elite=8,
+        mutation=0.35,
+        crossover=0.55,
+        tournament=3,
+        search_penalty=1e-5,
+    ),
+    PatchParams(
+        search_half_widths=(0.105, 0.03),
+        refit_half_widths=(0.14, 0.045),
+        small=(16, 8),
+        large=(16, 12),
+        quadrature=(24, 16),
+        smoothness=8,
+        states=1024,
+    ),
+    ContinuousParams(
+        candidates=32,
+        exponent_bounds=(0.2, 4.0),
+        constant_bounds=(-5.0, 5.0),
+        scale_bounds=(-10.0, 10.0),
+        max_parameters=6,
+        max_divisions=1,
+        evaluations=35,
+        validations=3,
+        penalty=1e-3,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Frozen field -> a function q(u) that no library lists: trees, their search, the choice among them."""

@@ -1,0 +1,161 @@
+"""Trees of q(u): immutable values that evaluate on any field, print, and read back (Section F, Table S12).
+
+Leaves are u, a constant and u^p; operators are +, -, *, and a division whose denominator is kept away from
+zero. The text is what the package's grammar reads; nothing is executed.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float
+
+from fts.equations import grammar
+from fts.equations.grammar import TermError
+from fts.equations.printing import number_text
+from fts.params.symbolic import ProtectionParams
+
+OPERATORS = ("+", "-", "*", "/")
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A leaf "u", "c" (the constant `value`) or "u^" (u to that power), or an operator on two parts."""
+
+    op: str
+    value: float = 0.0
+    parts: tuple["Tree", ...] = ()
+
+    @cached_property
+    def nodes(self) -> int:
+        """Complexity: operators and leaves, u^p being one."""
+        return 1 + sum(part.nodes for part in self.parts)
+
+    @cached_property
+    def depth(self) -> int:
+        """Nodes on the longest way from the root to a leaf."""
+        return 1 + max((part.depth for part in self.parts), default=0)
+
+    @cached_property
+    def divisions(self) -> int:
+        """How often the tree divides."""
+        return (self.op == "/") + sum(part.divisions for part in self.parts)
+
+    def __str__(self) -> str:
+        if self.op in OPERATORS:
+            left, right = (f"({part})" if part.parts else str(part) for part in self.parts)
+            return f"{left} {self.op} {right}"
+        if self.op == "u":
+            return "u"
+        number = number_text(abs(self.value))
+        sign = "-" if np.signbit(self.value) else ""
+        return f"u^({sign}{number})" if self.op == "u^" else f"({sign}{number})" if sign else number
+
+
+U = Tree("u")
+
+
+def constant(value: float) -> Tree:
+    """The leaf that is `value` everywhere."""
+    return Tree("c", float(value))
+
+
+def state_power(exponent: float) -> Tree:
+    """The leaf u^exponent."""
+    return Tree("u^", float(exponent))
+
+
+def evaluate(
+    tree: Tree, u: Float[np.ndarray, "*shape"], protection: ProtectionParams
+) -> Float[np.ndarray, "*shape"]:
+    """q(u) entrywise, protected: finite on every finite field, whatever the tree."""
+    # A product of two clipped values and a quotient by the floor are finite; only u^p can overflow, to inf,
+    # which the clip takes down.
+    with np.errstate(over="ignore", under="ignore"):
+        return _values(tree, u, protection)
+
+
+def subtrees(tree: Tree) -> Iterator[Tree]:
+    """The tree and every part below it, parents first, left to right."""
+    yield tree
+    for part in tree.parts:
+        yield from subtrees(part)
+
+
+def replaced(tree: Tree, place: int, new: Tree) -> Tree:
+    """The tree with the subtree at `place`, counted as `subtrees` does, replaced."""
+    if place == 0:
+        return new
+    parts, first = list(tree.parts), 1
+    for i, part in enumerate(parts):
+        if place < first + part.nodes:
+            parts[i] = replaced(part, place - first, new)
+            return Tree(tree.op, tree.value, tuple(parts))
+        first += part.nodes
+    raise ValueError(f"no subtree {place} in a tree of {tree.nodes} nodes: places count from 0")
+
+
+def read(text: str) -> Tree:
+    """The tree of a text such as "u^1.7 + 0.3 / u"; functions and derivatives are refused."""
+    return _tree(grammar.read(text), text)
+
+
+def _values(tree: Tree, u: np.ndarray, protection: ProtectionParams) -> np.ndarray:
+    if tree.op in OPERATORS:
+        left, right = (_values(part, u, protection) for part in tree.parts)
+        if tree.op == "+":
+            values = left + right
+        elif tree.op == "-":
+            values = left - right
+        elif tree.op == "*":
+            values = left * right
+        else:
+            floor = protection.denominator_floor
+            values = left / np.where(np.abs(right) < floor, np.copysign(floor, right), right)
+    elif tree.op == "u":
+        values = u
+    elif tree.op == "c":
+        values = np.full(u.shape, tree.value)
+    else:
+        values = np.maximum(u, protection.power_floor) ** tree.value
+    return np.minimum(np.maximum(values, -protection.clip), protection.clip)
+
+
+def _tree(node: grammar.Node, text: str) -> Tree:
+    """The grammar's sums and products of many parts as operators on two."""
+    match node:
+        case grammar.State(""):
+            return U
+        case grammar.Number(value):
+            return constant(value)
+        case grammar.Power(grammar.State(""), exponent):
+            return state_power(_number(exponent, text))
+        case grammar.Product((grammar.Number(-1.0), grammar.Number(value))):
+            return constant(-value)
+        case grammar.Sum(parts):
+            tree = _tree(parts[0], text)
+            for part in parts[1:]:
+                match part:
+                    case grammar.Product((grammar.Number(-1.0), subtrahend)):
+                        tree = Tree("-", parts=(tree, _tree(subtrahend, text)))
+                    case _:
+                        tree = Tree("+", parts=(tree, _tree(part, text)))
+            return tree
+        case grammar.Product(parts):
+            tree = _tree(parts[0], text)
+            for part in parts[1:]:
+                match part:
+                    case grammar.Power(divisor, grammar.Number(-1.0)):
+                        tree = Tree("/", parts=(tree, _tree(divisor, text)))
+                    case _:
+                        tree = Tree("*", parts=(tree, _tree(part, text)))
+            return tree
+    raise TermError(f"{text!r} is no tree of q(u): use u, numbers, u^p, +, -, * and /")
+
+
+def _number(node: grammar.Node, text: str) -> float:
+    leaf = _tree(node, text)
+    if leaf.op != "c":
+        raise TermError(f"{text!r}: an exponent of u is a number")
+    return leaf.value
