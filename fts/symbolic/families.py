@@ -3,8 +3,8 @@
 Every tree is a quotient of sums of c u^p. `canonical` brings it to one form: like powers collected, Q divided
 by its lowest term and not dividing P, and the additive constant, which no derivative sees, taken out. So
 algebraically equal trees share one form: (u + 1)/(u + 2) is known to be -1/(u + 2) plus a constant. A
-family is what is left when every coefficient and exponent may be any number. Protection is not algebra: a form
-is what a tree means where no protected operation interferes.
+family is what is left when every coefficient and exponent may be any number. Protection is not algebra: a
+form is what a tree means where no protected operation interferes.
 """
 
 from dataclasses import dataclass
