@@ -73,11 +73,15 @@ class Form:
 
     def values(self, u: Float[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
         """q(u) for positive u."""
-        return _sum(self.numerator, u) / (1.0 + _sum(self.denominator, u))
+        return _sum(self.numerator, u) / self.below(u)
+
+    def below(self, u: Float[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
+        """The denominator, 1 where the form does not divide."""
+        return 1.0 + _sum(self.denominator, u)
 
     def jacobian(self, u: Float[np.ndarray, " k"]) -> Float[np.ndarray, "k n"]:
         """Derivatives of q(u) by the parameters."""
-        below = 1.0 + _sum(self.denominator, u)
+        below = self.below(u)
         log, q, columns = np.log(u), self.values(u), []
         for part, factor in ((self.numerator, 1.0 / below), (self.denominator, -q / below)):
             for exponent, coefficient in part:

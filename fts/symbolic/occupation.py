@@ -1,0 +1,124 @@
+"""Frozen field -> weak systems for any q(u) at all: integrals over patches as integrals over states.
+
+q sees the state alone, so the column of D^k q(u) on patch l is
+
+    (-1)^k <q(u), d_x^k psi_l> = sum_i w_i q(u_i) = integral of q(s) dmu_l(s),
+
+with mu_l the weights w_i of the patch's nodes piled up over their states u_i. They are piled up once, onto a
+fine grid of states, each by the cubic polynomial through its four nearest states; after that a candidate
+costs its values on some thousand states and one small product, however many nodes the patches have.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from fts.equations.terms import Library
+from fts.fields.frozen import Field
+from fts.params import WeakParams
+from fts.weak.patches import axis_nodes, check_geometry, patch_centers, weights
+
+
+@dataclass(frozen=True)
+class StateSystem:
+    """u_t = D^k q(u) on patches: columns are `on_states[k] @ q(states)`, the left-hand side is b."""
+
+    states: Float[np.ndarray, " s"]
+    on_states: dict[int, Float[np.ndarray, "m s"]]  # by the order k of the derivative before q
+    b: Float[np.ndarray, " m"]
+
+    def column(self, q: Float[np.ndarray, " s"], order: int = 2) -> Float[np.ndarray, " m"]:
+        """The weak column of D^order q(u), from the values of q on the states."""
+        return self.on_states[order] @ q
+
+    def risk(self, q: Float[np.ndarray, " s"], order: int = 2) -> float:
+        """Normalized squared residual of u_t = D^order q(u)."""
+        residual = self.column(q, order) - self.b
+        return float(residual @ residual / (self.b @ self.b))
+
+    def scale(self, q: Float[np.ndarray, " s"], order: int = 2) -> float:
+        """The factor of q that least squares prefers; 0 where the column vanishes."""
+        column = self.column(q, order)
+        size = float(column @ column)
+        return float(column @ self.b) / size if size > 0 else 0.0
+
+
+def state_systems(
+    field: Field,
+    geometries: Sequence[tuple[WeakParams, Float[np.ndarray, " d1"]]],
+    states: int,
+    orders: tuple[int, ...] = (2,),
+) -> list[StateSystem]:
+    """One system per geometry and phase, all on one grid of states that covers the field's values."""
+    values = [_values(field, params, phase) for params, phase in geometries]
+    low, high = min(u.min() for u in values), max(u.max() for u in values)
+    if not (np.isfinite(low) and low < high):
+        raise ValueError(
+            f"the field lies in [{low:g}, {high:g}] on the patches: no function to be found on it"
+        )
+    grid = np.linspace(low, high, states)
+    systems = []
+    for (params, _), u in zip(geometries, values, strict=True):
+        spread = _Spread(u, grid)
+        b = -(u @ _weights(params, (0, 1)))
+        columns = {k: _columns(spread, params, k) for k in orders}
+        systems.append(StateSystem(grid, columns, b))
+    return systems
+
+
+def _values(field: Field, params: WeakParams, phase: np.ndarray) -> np.ndarray:
+    """u at the nodes, one row per patch."""
+    check_geometry(field.domain, Library.parse(["u_xx"]), params)
+    nodes = [
+        axis_nodes(axis, h, n, params.rule)
+        for axis, h, n in zip(
+            patch_centers(field.domain, params, phase), params.half_widths, params.nodes, strict=True
+        )
+    ]
+    (m, k), (n, r) = params.patches, params.nodes
+    u = np.asarray(field.on_grid(*nodes), dtype=np.float64)
+    return np.ascontiguousarray(u.reshape(m, n, k, r).transpose(0, 2, 1, 3)).reshape(m * k, n * r)
+
+
+def _weights(params: WeakParams, orders: tuple[int, int]) -> np.ndarray:
+    """Quadrature weights of the differentiated test function at the nodes of one patch."""
+    x, t = (
+        weights(h, n, params.power, order, params.rule)
+        for h, n, order in zip(params.half_widths, params.nodes, orders, strict=True)
+    )
+    return np.outer(x, t).ravel()
+
+
+def _columns(spread: "_Spread", params: WeakParams, order: int) -> np.ndarray:
+    piled = (-1.0) ** order * spread.pile(_weights(params, (order, 0)))
+    if order:
+        # A derivative sees q - q(middle state) as it sees q; the quadrature of a constant is not quite zero.
+        piled[:, piled.shape[1] // 2] -= piled.sum(axis=1)
+    return piled
+
+
+class _Spread:
+    """Where each node's weight goes: four neighbouring states and the cubic Lagrange weights on them."""
+
+    def __init__(self, u: np.ndarray, grid: np.ndarray) -> None:
+        self.shape = (len(u), grid.size)
+        place = (u - grid[0]) / (grid[1] - grid[0])
+        first = np.clip(np.floor(place).astype(np.int64) - 1, 0, grid.size - 4)
+        s = place - first  # in units of the grid, with the four states at 0, 1, 2, 3
+        self.first = first + grid.size * np.arange(len(u))[:, None]
+        self.shares = (
+            -(s - 1) * (s - 2) * (s - 3) / 6,
+            s * (s - 2) * (s - 3) / 2,
+            -s * (s - 1) * (s - 3) / 2,
+            s * (s - 1) * (s - 2) / 6,
+        )
+
+    def pile(self, weights: np.ndarray) -> np.ndarray:
+        """The weights of every patch's nodes, piled up over the states."""
+        size = self.shape[0] * self.shape[1]
+        piled = np.zeros(size)
+        for k, share in enumerate(self.shares):
+            piled += np.bincount((self.first + k).ravel(), (share * weights).ravel(), minlength=size)
+        return piled.reshape(self.shape)
