@@ -18,7 +18,7 @@ from fts.symbolic.variation import cross, mutate, random_tree
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Judged:
     """A tree with its scale and its risks in one search."""
 
     tree: Tree
@@ -40,10 +40,10 @@ class Generation:
 
 
 @dataclass(frozen=True)
-class Search:
+class Evolved:
     """One finished search."""
 
-    representatives: dict[str, Candidate]  # by family, ascending in proposal risk
+    representatives: dict[str, Judged]  # by family, ascending in proposal risk
     history: tuple[Generation, ...]
 
 
@@ -56,12 +56,12 @@ class SearchSystems:
     validation: StateSystem
 
 
-def search(systems: SearchSystems, params: SymbolicParams, rng: np.random.Generator) -> Search:
+def search(systems: SearchSystems, params: SymbolicParams, rng: np.random.Generator) -> Evolved:
     """Evolve trees; the best of every family seen, by its risk on the search's validation system."""
     evolution, grammar = params.evolution, params.trees
-    known: dict[Tree, Candidate] = {}
+    known: dict[Tree, Judged] = {}
 
-    def judged(trees: list[Tree]) -> list[Candidate]:
+    def judged(trees: list[Tree]) -> list[Judged]:
         for tree in trees:
             if tree not in known:
                 known[tree] = judge(tree, systems, params)
@@ -72,28 +72,26 @@ def search(systems: SearchSystems, params: SymbolicParams, rng: np.random.Genera
     for _ in range(evolution.generations):
         population = judged(_offspring(population, params, rng))
         history.append(_describe(population, known))
-    return Search(_representatives(known), tuple(history))
+    return Evolved(_representatives(known), tuple(history))
 
 
-def judge(tree: Tree, systems: SearchSystems, params: SymbolicParams) -> Candidate:
+def judge(tree: Tree, systems: SearchSystems, params: SymbolicParams) -> Judged:
     """The tree with the scale that fits it and its two risks; a constant has infinite ones."""
     form = canonical(tree)
     if form is None:
-        return Candidate(tree, 0.0, None, np.inf, np.inf)
+        return Judged(tree, 0.0, None, np.inf, np.inf)
     q = evaluate(tree, systems.fit.states, params.protection)
     scale = systems.fit.scale(q)
     if scale == 0.0:  # protection has flattened it on these states
-        return Candidate(tree, 0.0, None, np.inf, np.inf)
-    return Candidate(
-        tree, scale, form, systems.generation.risk(scale * q), systems.validation.risk(scale * q)
-    )
+        return Judged(tree, 0.0, None, np.inf, np.inf)
+    return Judged(tree, scale, form, systems.generation.risk(scale * q), systems.validation.risk(scale * q))
 
 
-def _fitness(one: Candidate, evolution: EvolutionParams) -> float:
+def _fitness(one: Judged, evolution: EvolutionParams) -> float:
     return one.risk + evolution.search_penalty * one.tree.nodes
 
 
-def _offspring(population: list[Candidate], params: SymbolicParams, rng: np.random.Generator) -> list[Tree]:
+def _offspring(population: list[Judged], params: SymbolicParams, rng: np.random.Generator) -> list[Tree]:
     """The elite and children beside it, all different while that costs few draws: copies explore nothing."""
     evolution = params.evolution
     trees = dict.fromkeys(one.tree for one in population[: evolution.elite])
@@ -103,7 +101,7 @@ def _offspring(population: list[Candidate], params: SymbolicParams, rng: np.rand
     return list(trees)
 
 
-def _child(population: list[Candidate], params: SymbolicParams, rng: np.random.Generator) -> Tree:
+def _child(population: list[Judged], params: SymbolicParams, rng: np.random.Generator) -> Tree:
     """A mutant, a cross of two, or a copy, of winners of tournaments; the population stands in order."""
     evolution = params.evolution
 
@@ -118,15 +116,15 @@ def _child(population: list[Candidate], params: SymbolicParams, rng: np.random.G
     return winner()
 
 
-def _representatives(known: dict[Tree, Candidate]) -> dict[str, Candidate]:
-    best: dict[str, Candidate] = {}
+def _representatives(known: dict[Tree, Judged]) -> dict[str, Judged]:
+    best: dict[str, Judged] = {}
     for one in sorted(known.values(), key=lambda one: one.proposal_risk):
         if one.form is not None and np.isfinite(one.proposal_risk):
             best.setdefault(one.form.family, one)
     return best
 
 
-def _describe(population: list[Candidate], known: dict[Tree, Candidate]) -> Generation:
+def _describe(population: list[Judged], known: dict[Tree, Judged]) -> Generation:
     return Generation(
         best_risk=population[0].risk,
         risks=tuple(one.risk for one in population),

@@ -17,14 +17,14 @@ from fts.params.symbolic import SymbolicParams
 from fts.symbolic.families import POWER_LAW, Form
 from fts.symbolic.occupation import StateSystem, state_systems
 from fts.symbolic.refit import positive_states, refit
-from fts.symbolic.search import Candidate, Search, SearchSystems, search
+from fts.symbolic.search import Judged, Evolved, SearchSystems, search
 
 
 @dataclass(frozen=True)
 class Fitted:
     """One family of the pool after its refit."""
 
-    proposed: Candidate
+    proposed: Judged
     start: Form  # the representative in canonical form, with its scale
     form: Form
     risks: tuple[float, ...]  # on the held-out systems
@@ -45,7 +45,7 @@ class SymbolicSelection:
 
     chosen: Fitted
     pool: tuple[Fitted, ...]  # ascending in score
-    searches: tuple[Search, ...]
+    searches: tuple[Evolved, ...]
     seconds: dict[str, float]  # of the core, per stage
 
     @property
@@ -94,11 +94,11 @@ def run_systems(field: Field, params: SymbolicParams, rng: np.random.Generator) 
     return RunSystems(searches, made[3 * count], tuple(made[3 * count + 1 :]))
 
 
-def merge(searches: tuple[Search, ...], params: SymbolicParams) -> tuple[Candidate, ...]:
+def merge(searches: tuple[Evolved, ...], params: SymbolicParams) -> tuple[Judged, ...]:
     """The pool: the best representative of every family that can be refitted, best first."""
     limits = params.continuous
     every = [one for found in searches for one in found.representatives.values()]
-    pool: dict[str, Candidate] = {}
+    pool: dict[str, Judged] = {}
     for one in sorted(every, key=lambda one: one.proposal_risk):
         form = one.form
         assert form is not None  # constants represent no family
@@ -109,7 +109,7 @@ def merge(searches: tuple[Search, ...], params: SymbolicParams) -> tuple[Candida
     return tuple(pool.values())[: limits.candidates]
 
 
-def choose(pool: tuple[Candidate, ...], systems: RunSystems, params: SymbolicParams) -> tuple[Fitted, ...]:
+def choose(pool: tuple[Judged, ...], systems: RunSystems, params: SymbolicParams) -> tuple[Fitted, ...]:
     """The pool refitted and validated, in the order of the score."""
     u = positive_states(systems.refit, params)
     fitted = []
