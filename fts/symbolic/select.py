@@ -17,7 +17,7 @@ from fts.params.symbolic import SymbolicParams
 from fts.symbolic.families import POWER_LAW, Form
 from fts.symbolic.occupation import StateSystem, state_systems
 from fts.symbolic.refit import positive_states, refit
-from fts.symbolic.search import Judged, Evolved, SearchSystems, search
+from fts.symbolic.search import Evolved, Judged, SearchSystems, search
 
 
 @dataclass(frozen=True)
