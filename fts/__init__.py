@@ -17,6 +17,7 @@ The package reads from top to bottom; whatever stands in a line imports only lin
     symbolic/      frozen field -> a function q(u) that no library lists
     baselines/     other methods: the same observations -> the same selection
     methods        every method by its name, behind one signature
+    paths/         support along a training: what stopping at each step would have reported
     discovery      samples -> an equation to trust, or an honest "not identifiable"
     ----------------------------------------------------- here begins the truth
     data/          problems, solvers, reference trajectories and how they are observed

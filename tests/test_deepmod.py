@@ -196,7 +196,7 @@ def test_terms_are_dropped_when_the_held_out_error_stalls_and_then_at_every_peri
     # A mask decided at a check is first used by the iteration after it.
     assert changes
     assert {(i - 25 - switch) % params.periodicity for i in changes} == {0}
-    for _, _, xi, mask in seen:
+    for _, _, xi, mask, _ in seen:
         assert not xi[~mask].any()
 
 

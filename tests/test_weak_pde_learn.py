@@ -159,15 +159,18 @@ def same(one: Trained, other: Trained) -> bool:
 
 
 def test_watching_changes_nothing() -> None:
-    seen: list[tuple[int, Mapping[str, float], np.ndarray, np.ndarray]] = []
+    seen: list[tuple[int, Mapping[str, float], np.ndarray, np.ndarray, RationalField]] = []
     watched = final(callback=lambda *what: seen.append(what))
     assert same(watched, final())
-    assert [epoch for epoch, *_ in seen] == [*range(3, 40, 3), 40]
-    assert all({"loss", "data", "weak", "held_out_weak"} <= losses.keys() for _, losses, *_ in seen)
+    assert [epoch for epoch, *_ in seen] == [*range(1, 41)]
+    assert all({"loss", "data", "weak"} <= losses.keys() for _, losses, *_ in seen)
     np.testing.assert_array_equal(seen[-1][2], watched.xi)
+    np.testing.assert_array_equal(seen[-1][4].theta, watched.field.theta)
     assert seen[0][3].all()
     # Held-out test functions are the epoch's own, not those of training.
-    assert len({losses["held_out_weak"] for _, losses, *_ in seen}) == len(seen)
+    held_out = {epoch: losses["held_out"] for epoch, losses, *_ in seen if "held_out" in losses}
+    assert list(held_out) == [*range(3, 40, 3), 40]
+    assert len(set(held_out.values())) == len(held_out)
 
 
 def test_another_seed_gives_another_run() -> None:
@@ -220,7 +223,7 @@ def test_terms_leave_for_good_when_the_penalty_begins() -> None:
     # Adam's steps have the size of its rate: after burn_in steps no coefficient is beyond burn_in * rate.
     strict = replace(TINY, threshold=1.5 * TINY.burn_in * TINY.learning_rate)
     seen = {}
-    final(strict, callback=lambda epoch, losses, xi, alive: seen.update({epoch: (xi, alive)}))
+    final(strict, callback=lambda epoch, losses, xi, alive, field: seen.update({epoch: (xi, alive)}))
     alive = seen[21][1], seen[24][1]
     assert alive[0].all()
     assert not alive[1][[0, 1, 2, 4, 5]].any()

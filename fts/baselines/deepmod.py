@@ -23,8 +23,8 @@ from fts.observations import Observations
 from fts.params import DeepMoDParams
 from fts.svws.selection import Selection
 
-# (iteration, losses by name, coefficients on the library, terms in play), all of one network.
-Watcher = Callable[[int, Mapping[str, float], np.ndarray, np.ndarray], None]
+# (iteration, losses by name, coefficients on the library, terms in play, the field), all of one network.
+Watcher = Callable[[int, Mapping[str, float], np.ndarray, np.ndarray, MLPField], None]
 # Iterations between two writings of the state to disk.
 _KEPT = 1000
 
@@ -41,10 +41,15 @@ class DeepMoDRun:
 
 
 def deepmod(
-    observations: Observations, library: Library, params: DeepMoDParams, rng: np.random.Generator
+    observations: Observations,
+    library: Library,
+    params: DeepMoDParams,
+    rng: np.random.Generator,
+    *,
+    callback: Watcher | None = None,
 ) -> Selection:
     """The terminal terms and their coefficients; an empty equation where all were dropped."""
-    found = train_deepmod(observations, library, params, rng)
+    found = train_deepmod(observations, library, params, rng, callback=callback)
     return Selection(
         library,
         found.xi,
@@ -93,14 +98,14 @@ def _iterate(training: DeepMoDTraining, callback: Watcher | None) -> None:
     iteration = training.iteration
     due = iteration % training.params.check_every == 0
     loss = training.solve()
-    losses, xi, mask = training.losses, training.xi, training.mask
+    losses, xi, mask, field = training.losses, training.xi, training.mask, None
     if due and callback is not None:
-        losses = losses | {"held_out": training.held_out()}
+        losses, field = losses | {"held_out": training.held_out()}, training.freeze()
     training.descend(loss)
     if due:
         error = training.check()
-        if callback is not None:
-            callback(iteration, losses | {"validation": error}, xi.copy(), mask.copy())
+        if callback is not None and field is not None:
+            callback(iteration, losses | {"validation": error}, xi.copy(), mask.copy(), field)
     training.iteration += 1
 
 

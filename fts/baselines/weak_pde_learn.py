@@ -24,8 +24,8 @@ from fts.observations import Observations
 from fts.params import WeakPDELearnParams
 from fts.svws.selection import Selection
 
-# (epoch, losses by name, coefficients on the library, terms still in play)
-Watcher = Callable[[int, Mapping[str, float], np.ndarray, np.ndarray], None]
+# (epoch, losses by name, coefficients on the library, terms still in play, the field)
+Watcher = Callable[[int, Mapping[str, float], np.ndarray, np.ndarray, RationalField], None]
 # How often in a training its state is kept on disk.
 _KEPT = 20
 
@@ -79,7 +79,11 @@ def train(
     callback: Watcher | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> Trained:
-    """Both phases; the callback is called at recorded epochs and cannot change what comes out."""
+    """Both phases; the callback sees every epoch and cannot change what comes out.
+
+    Of its losses "held_out", the weak loss under test functions of the epoch's own, is there at every
+    `watch_every`-th epoch and the last.
+    """
     checkpoint = checkpoint or Checkpoint(None, "")
     epochs = params.burn_in + params.sparsification
     period = max(1, epochs // _KEPT)
@@ -89,9 +93,12 @@ def train(
         while training.epoch < epochs:
             training.step()
             last = training.epoch == epochs
-            if callback is not None and (last or training.epoch % params.watch_every == 0):
-                losses = training.losses | {"held_out_weak": training.held_out()}
-                callback(training.epoch, losses, training.physical(), training.alive.copy())
+            if callback is not None:
+                due = last or training.epoch % params.watch_every == 0
+                losses = training.losses | ({"held_out": training.held_out()} if due else {})
+                callback(
+                    training.epoch, losses, training.physical(), training.alive.copy(), training.freeze()
+                )
             if last or training.epoch % period == 0:
                 training.save(checkpoint)
         refit = training.refit()

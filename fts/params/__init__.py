@@ -6,6 +6,7 @@ Nothing else in the repository contains such a number.
 from fts.params.baselines import DEEPMOD as DEEPMOD
 from fts.params.baselines import DL_PDE as DL_PDE
 from fts.params.baselines import PATCHES as PATCHES
+from fts.params.baselines import PATHS as PATHS
 from fts.params.baselines import PDE_FIND as PDE_FIND
 from fts.params.baselines import PINN_SR as PINN_SR
 from fts.params.baselines import SPECTRAL as SPECTRAL
@@ -16,6 +17,7 @@ from fts.params.baselines import WSINDY as WSINDY
 from fts.params.neural import DeepMoDParams as DeepMoDParams
 from fts.params.neural import DLPDEParams as DLPDEParams
 from fts.params.neural import Inputs as Inputs
+from fts.params.neural import PathParams as PathParams
 from fts.params.neural import PINNSRParams as PINNSRParams
 from fts.params.neural import SurrogateParams as SurrogateParams
 from fts.params.neural import WeakFormParams as WeakFormParams

@@ -7,6 +7,7 @@ from fts.params.neural import (
     DeepMoDParams,
     DLPDEParams,
     Inputs,
+    PathParams,
     PINNSRParams,
     SurrogateParams,
     WeakFormParams,
@@ -219,3 +220,6 @@ PINN_SR: dict[str, PINNSRParams] = {
     "ks": _pinn_sr(width=40, alpha=10.0, rate=1e-5, betas=(0.9, 0.999)),
     "ad": _pinn_sr(width=20, alpha=2.0, rate=1e-3, betas=(0.99, 0.9)),
 }
+
+# Enough to see a field move by, and a few hundred kilobytes for the longest training.
+PATHS = PathParams(fields=48, grid=(64, 40), plane=(24, 24, 4))

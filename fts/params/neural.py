@@ -92,7 +92,7 @@ class WeakPDELearnParams:
     burn_in: int  # epochs without the penalty
     sparsification: int  # epochs with it
     threshold: float  # smaller coefficients leave at its start, and are not reported at its end
-    watch_every: int  # epochs between two calls of the callback
+    watch_every: int  # epochs between two looks at the held-out loss, where a callback asks for it
 
 
 @dataclass(frozen=True)
@@ -123,3 +123,12 @@ class PINNSRParams:
     tolerance_step: float  # its first step
     thresholdings: int  # per tolerance, at most
     test_rows: float  # fraction of the residual points that scores tolerances
+
+
+@dataclass(frozen=True)
+class PathParams:
+    """What a recorded training keeps of its fields, to be looked at later."""
+
+    fields: int  # at most so many, evenly over the training
+    grid: tuple[int, int]  # points each is kept at in one dimension, (x, t)
+    plane: tuple[int, int, int]  # the same in two, (x, y, t)

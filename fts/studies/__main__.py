@@ -10,7 +10,7 @@ from tqdm.auto import tqdm
 from fts import recipes
 from fts.fields.shipped import field_path
 from fts.params import DEVELOPMENT_SEEDS, TEST_SEEDS
-from fts.studies import choose, plans, tables, verify
+from fts.studies import choose, plans, recorded, tables, verify
 from fts.studies.runs import Task
 from fts.studies.workers import one_thread, run_study, workers
 
@@ -41,7 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fields(tasks, options.retrain)
     path = options.folder / f"{options.study}.jsonl"
     with workers(options.scheduler, options.workers) as client:
-        made = run_study(tasks, path, client, again=options.again)
+        if options.study == "paths":
+            made = recorded.record_study(tasks, options.folder, client, again=options.again)
+        else:
+            made = run_study(tasks, path, client, again=options.again)
     verify.write(options.folder)
     failed = [one for one in made if one.error]
     for one in failed:

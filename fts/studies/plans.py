@@ -22,7 +22,7 @@ from fts.params import (
     SpectralParams,
     WeakRuleParams,
 )
-from fts.studies.published import REGIMES, SELECTOR_REGIMES
+from fts.studies.published import JOINT_SETTINGS, REGIMES, SELECTOR_REGIMES
 from fts.studies.runs import Task
 
 # The method, alone and beside every selector it is compared with.
@@ -134,6 +134,14 @@ def baselines(seeds: tuple[int, ...]) -> Iterator[Task]:
                 yield Task("baselines", problem, protocol, seed, 0.0, row, row, settings[problem])
 
 
+def paths(seeds: tuple[int, ...]) -> Iterator[Task]:
+    """Supplement E: trainings of the joint methods, recorded; where Table 1 has the run, it is that run."""
+    for row, problem, protocol in JOINT_SETTINGS:
+        study = "baselines" if (problem, protocol) in REGIMES else "paths"
+        for seed in seeds:
+            yield Task(study, problem, protocol, seed, 0.0, row, row, _BASELINES[row][problem])
+
+
 def crossed(seeds: tuple[int, ...]) -> Iterator[Task]:
     """Which half wins? Three fields, each with four selectors, clean and with 10 % noise."""
     for level, (problem, protocol) in product((0.0, 0.1), REGIMES):
@@ -186,6 +194,7 @@ RECORDED: dict[str, Plan] = {
     "layouts": layouts,
     "baselines": baselines,
     "crossed": crossed,
+    "paths": paths,
 }
 STUDIES: dict[str, Plan] = {"fields": fields, **RECORDED}
 

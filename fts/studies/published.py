@@ -9,6 +9,13 @@ from dataclasses import dataclass
 REGIMES = (("kdv", "S20"), ("kdv", "T20"), ("ks", "S20"), ("ks", "T20"), ("ad", "S20"), ("ad", "T20"))
 # The regimes of the noise and selector tables.
 SELECTOR_REGIMES = REGIMES[2:]
+# Table S9: joint methods whose trainings are recorded, and on what.
+JOINT_SETTINGS = (
+    ("DeepMoD", "kdv", "S20"),
+    ("DeepMoD", "ad", "S20"),
+    ("Weak-PDE-LEARN", "ad", "S20"),
+    ("DeepMoD", "ks", "S100"),
+)
 # Table S1: sensors of S20 and frames of T20 per problem.
 COUNTS = {"kdv": (102, 40), "ks": (204, 50), "ad": (520, 12)}
 

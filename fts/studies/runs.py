@@ -15,7 +15,7 @@ from fts import metrics
 from fts.data.problems import problem
 from fts.data.trajectories import observe, simulate
 from fts.equations.equation import Equation
-from fts.methods import method
+from fts.methods import Method, method
 from fts.observations import Observations
 from fts.params import named
 from fts.recipes import field_key
@@ -46,11 +46,14 @@ class Task:
         return observe(simulate(self.problem), self.protocol, seed=self.seed, noise=self.noise)
 
 
-def run(task: Task) -> RunRecord:
-    """The finished run, or its record with the error: a study never stops at one run."""
+def run(task: Task, by: Method | None = None) -> RunRecord:
+    """The finished run, or its record with the error: a study never stops at one run.
+
+    `by` stands in for the task's method where something more than its selection is wanted of it.
+    """
     began = time.perf_counter()
     try:
-        return _perform(task, began)
+        return _perform(task, began, by or method(task.method))
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         text = f"{type(error).__name__}: {error} ({Path(where.filename).name}, line {where.lineno})"
@@ -88,10 +91,10 @@ def describe(found: Selection, truth: Equation) -> dict[str, Any]:
     return kept
 
 
-def _perform(task: Task, began: float) -> RunRecord:
+def _perform(task: Task, began: float, by: Method) -> RunRecord:
     entry, observations = problem(task.problem), task.observations()
     rng = np.random.default_rng(task.seed)
-    found = method(task.method)(observations, entry.library, task.params, rng)
+    found = by(observations, entry.library, task.params, rng)
     score = metrics.score(found, entry.equation).as_dict()
     if found.field is not None:
         score["e_u"] = metrics.field_error(found.field, simulate(task.problem))

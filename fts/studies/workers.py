@@ -40,10 +40,19 @@ def run_study(
     *,
     again: bool = False,
     run: Callable[[Task], RunRecord] = runs.run,
+    complete: Callable[[Task], bool] = lambda task: True,
 ) -> list[RunRecord]:
-    """Runs the tasks `path` does not record yet, appending each as it finishes; `again` repeats failures."""
+    """Runs the tasks `path` does not record yet, appending each as it finishes; `again` repeats failures.
+
+    A recorded task that is not `complete`, because the run leaves more than its record, runs once more.
+    """
     known = {one.key: one for one in records.read(path)} if path.is_file() else {}
-    todo = [task for task in tasks if task.key not in known or (again and known[task.key].error)]
+    failed = {key for key, one in known.items() if one.error}
+    todo = [
+        task
+        for task in tasks
+        if task.key not in known or (again if task.key in failed else not complete(task))
+    ]
     made = []
     with tqdm(total=len(todo), desc=path.stem, unit="run", disable=None) as bar:
         for record in _finished(client, run, todo):

@@ -1,0 +1,132 @@
+"""A training watched: callback -> SupportPath, without changing what the training does.
+
+The recorder only reads: it copies coefficients and terms at every call, losses at the calls that have the
+held-out one, and evaluates a frozen copy of the field now and then.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from fts.domain import Domain
+from fts.equations.terms import Library
+from fts.fields.frozen import Field
+from fts.observations import Observations
+from fts.params import PATHS, DeepMoDParams, PathParams, WeakPDELearnParams
+from fts.paths.support_path import SupportPath
+from fts.svws.selection import Selection
+
+
+class Recorder:
+    """What has been seen of a training so far; called at every check, asked for the path at its end."""
+
+    def __init__(self, library: Library, domain: Domain, threshold: float, params: PathParams) -> None:
+        self.library, self.threshold, self.params = library, threshold, params
+        counts = params.grid if domain.dimension == 1 else params.plane
+        low, high = (*domain.low, domain.t0), (*domain.high, domain.t1)
+        self.axes = tuple(np.linspace(*ends) for ends in zip(low, high, counts, strict=True))
+        self.forget()
+
+    def forget(self) -> None:
+        """Nothing has been seen."""
+        self.checks: list[tuple[int, dict[str, float], np.ndarray]] = []
+        self.supports: list[tuple[int, np.ndarray]] = []
+        self.fields: list[tuple[int, np.ndarray]] = []
+        self.calls, self.stride, self.latest = 0, 1, -1
+
+    def __call__(
+        self, step: int, losses: Mapping[str, float], xi: np.ndarray, mask: np.ndarray, field: Field
+    ) -> None:
+        """One check of the training."""
+        if step <= self.latest:  # the training began anew
+            self.forget()
+        self.latest = step
+        self._see_support(step, mask & (np.abs(xi) > self.threshold))
+        if "held_out" not in losses:
+            return
+        self.checks.append((step, dict(losses), np.array(xi, dtype=float)))
+        if self.calls % self.stride == 0:
+            self._keep_field(step, field)
+        self.calls += 1
+
+    def path(
+        self, about: Mapping[str, Any], end: int, losses: Mapping[str, float], found: Selection
+    ) -> SupportPath:
+        """The whole training, closed by the state in which it ended after `end` steps."""
+        if self.latest < end:
+            self.checks.append((end, dict(losses), found.xi))
+            self._see_support(end, found.xi != 0)
+        if found.field is not None and self.fields[-1][0] < end:
+            self.fields.append((end, found.field.on_grid(*self.axes)))
+        kept = np.linspace(0, len(self.fields) - 1, min(len(self.fields), self.params.fields))
+        fields = [self.fields[i] for i in np.rint(kept).astype(int)]
+        names = list(self.checks[0][1])
+        return SupportPath(
+            about=about,
+            terms=self.library.names,
+            steps=np.array([step for step, *_ in self.checks]),
+            losses={
+                name: np.array([values.get(name, np.nan) for _, values, _ in self.checks]) for name in names
+            },
+            xi=np.stack([xi for *_, xi in self.checks]),
+            since=np.array([step for step, _ in self.supports]),
+            supports=np.stack([support for _, support in self.supports]),
+            field_steps=np.array([step for step, _ in fields]),
+            fields=np.stack([values for _, values in fields]),
+        )
+
+    def _see_support(self, step: int, support: np.ndarray) -> None:
+        if not self.supports or (self.supports[-1][1] != support).any():
+            self.supports.append((step, support.copy()))
+
+    def _keep_field(self, step: int, field: Field) -> None:
+        """At every `stride`-th check; twice as rarely when there are twice as many as wanted."""
+        self.fields.append((step, field.on_grid(*self.axes)))
+        if len(self.fields) >= 2 * self.params.fields:
+            del self.fields[1::2]
+            self.stride *= 2
+
+
+# As a method, but with its path beside the selection.
+Recorded = Callable[
+    [Observations, Library, Any, np.random.Generator, Mapping[str, Any]], tuple[Selection, SupportPath]
+]
+
+
+def record_deepmod(
+    observations: Observations,
+    library: Library,
+    params: DeepMoDParams,
+    rng: np.random.Generator,
+    about: Mapping[str, Any],
+) -> tuple[Selection, SupportPath]:
+    """DeepMoD's selection and its path: the terms in play at every check."""
+    from fts.baselines.deepmod import deepmod
+
+    recorder = Recorder(library, observations.domain, 0.0, PATHS)
+    found = deepmod(observations, library, params, rng, callback=recorder)
+    notes = found.notes
+    losses = {name: notes[f"final_{name}"] for name in ("data", "residual")}
+    losses["held_out"] = notes["held_out"]
+    about = {**about, "sparse_from": notes["sparse_since"], "stopped_by": notes["stopped_by"]}
+    return found, recorder.path(about, notes["iterations"], losses, found)
+
+
+def record_weak_pde_learn(
+    observations: Observations,
+    library: Library,
+    params: WeakPDELearnParams,
+    rng: np.random.Generator,
+    about: Mapping[str, Any],
+) -> tuple[Selection, SupportPath]:
+    """Weak-PDE-LEARN's selection and its path: the coefficients beyond the threshold in every epoch."""
+    from fts.baselines.weak_pde_learn import weak_pde_learn
+
+    recorder = Recorder(library, observations.domain, params.threshold, PATHS)
+    found = weak_pde_learn(observations, library, params, rng, callback=recorder)
+    about = {**about, "sparse_from": params.burn_in, "stopped_by": found.notes["stopped_by"]}
+    return found, recorder.path(about, found.notes["iterations"], {}, found)
+
+
+RECORDED: dict[str, Recorded] = {"DeepMoD": record_deepmod, "Weak-PDE-LEARN": record_weak_pde_learn}
