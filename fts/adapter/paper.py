@@ -5,6 +5,7 @@ features at the distinct positions, splines the coefficients; both are descended
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from fts.adapter.batches import prepare
@@ -13,9 +14,12 @@ from fts.adapter.setup import deviation, generator, refuse_misfit, settings
 from fts.adapter.structured import Reconstruction, Structured
 from fts.adapter.training import train
 from fts.fields.frozen import FrozenField
-from fts.fields.provenance import describe
+from fts.fields.provenance import Provenance, describe
 from fts.observations import Observations
 from fts.params import AdapterParams, named
+
+# (update, mean squared error over all observations, the field as it then stands)
+Watcher = Callable[[int, float, Callable[[], FrozenField]], None]
 
 
 def fit(
@@ -25,11 +29,12 @@ def fit(
     seed: int | None = None,
     progress: bool = True,
     recipe: str = "paper",
+    watch: Watcher | None = None,
 ) -> FrozenField:
     """The adapter trained on the observations and frozen.
 
     `params` are the paper's for the problem and `seed` is the observations' own unless they are given;
-    `recipe` is what the field says of itself.
+    `recipe` is what the field says of itself. Whoever watches the training cannot change it.
     """
     params = params or settings(observations)
     refuse_misfit(observations, params.model)
@@ -39,12 +44,18 @@ def fit(
     with one_thread():
         samples = prepare(replace(observations, y=observations.y / unit), device())
         model = Structured(samples, observations.domain, params, generator(observations, seed))
+
+        def told(update: int, error: float) -> None:
+            if watch is not None:
+                watch(update, error * unit**2, lambda: model.freeze(Provenance(), unit))
+
         history = train(
             Reconstruction(model, samples, params),
             model.parameters,
             params.training,
             samples.variance,
             progress,
+            told,
         )
         seconds = time.perf_counter() - began
         where, values = str(device()), named(params)

@@ -4,6 +4,8 @@ The network is evaluated at distinct positions and at the Gram points; between i
 few small matrix products.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -61,15 +63,20 @@ class Structured:
         return torch.addcmul(self.low, self.extent, draw.to(self.low.device))
 
     def freeze(self, made: Provenance, unit: float) -> FrozenField:
-        """The model as NumPy arrays, multiplied by `unit`."""
-        network = self.network
-        self.C.detach().mul_(unit)
-        for part in network.layers[-1]:
-            part[0].mul_(unit)  # the background's row
-        space: NetworkFeatures | SeriesFeatures = frozen_features(network)
-        if network.size > _LARGEST_NETWORK and space.dimension == 1:
-            space = as_series(space, self.domain, _TRUNCATION)
-        splines = SplineCoefficients(to_numpy(self.C), self.mean, self.interval)
+        """A copy of the model as NumPy arrays, multiplied by `unit`."""
+        network = frozen_features(self.network)
+        units = torch.ones(self.params.model.rank + 1)
+        units[0] = unit  # of the outputs only the background has one
+        scales = to_numpy(units)
+        network = replace(
+            network,
+            weights=(*network.weights[:-1], network.weights[-1] * scales),
+            biases=(*network.biases[:-1], network.biases[-1] * scales),
+        )
+        space: NetworkFeatures | SeriesFeatures = network
+        if self.network.size > _LARGEST_NETWORK and space.dimension == 1:
+            space = as_series(network, self.domain, _TRUNCATION)
+        splines = SplineCoefficients(to_numpy(self.C * unit), self.mean, self.interval)
         return FrozenField(space, splines, self.domain, made, positive=self.params.model.positive)
 
 

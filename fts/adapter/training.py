@@ -6,7 +6,7 @@ objective over any tensors is trained by it.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -41,10 +41,12 @@ def train(
     params: TrainingParams,
     variance: float,
     progress: bool,
+    watch: Callable[[int, float], None] | None = None,
 ) -> History:
     """Minimize the objective over the parameters in place, and leave them at the iterate to freeze.
 
-    A parameter that an update's loss does not depend on is left alone by it, weight decay included.
+    A parameter that an update's loss does not depend on is left alone by it, weight decay included. Where
+    the error is taken, `watch` is told the update and the error, while the parameters stand there.
     """
     optimizer = torch.optim.AdamW(
         parameters, lr=params.learning_rate, weight_decay=params.weight_decay, fused=True
@@ -56,6 +58,8 @@ def train(
         for update in range(params.epochs):
             optimizer.zero_grad()
             error = objective(update)
+            if error is not None and watch is not None:
+                watch(update, float(error))
             if error is not None and keeper.see(update, float(error)):
                 break
             torch.nn.utils.clip_grad_norm_(parameters, params.clip)

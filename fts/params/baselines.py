@@ -222,4 +222,4 @@ PINN_SR: dict[str, PINNSRParams] = {
 }
 
 # Enough to see a field move by, and a few hundred kilobytes for the longest training.
-PATHS = PathParams(fields=48, grid=(64, 40), plane=(24, 24, 4))
+PATHS = PathParams(fields=48, selections=100, grid=(64, 40), plane=(24, 24, 4))

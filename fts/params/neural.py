@@ -130,5 +130,6 @@ class PathParams:
     """What a recorded training keeps of its fields, to be looked at later."""
 
     fields: int  # at most so many, evenly over the training
+    selections: int  # about how often the equation is read off a field that trains without one
     grid: tuple[int, int]  # points each is kept at in one dimension, (x, t)
     plane: tuple[int, int, int]  # the same in two, (x, y, t)

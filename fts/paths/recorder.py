@@ -5,16 +5,25 @@ held-out one, and evaluates a frozen copy of the field now and then.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from fts.domain import Domain
 from fts.equations.terms import Library
-from fts.fields.frozen import Field
+from fts.fields.frozen import Field, FrozenField
 from fts.observations import Observations
-from fts.params import PATHS, DeepMoDParams, PathParams, WeakPDELearnParams
+from fts.params import (
+    PATHS,
+    AdapterParams,
+    DeepMoDParams,
+    FreezeThenSelectParams,
+    PathParams,
+    WeakPDELearnParams,
+)
 from fts.paths.support_path import SupportPath
+from fts.svws import rule
 from fts.svws.selection import Selection
 
 
@@ -129,4 +138,45 @@ def record_weak_pde_learn(
     return found, recorder.path(about, found.notes["iterations"], {}, found)
 
 
-RECORDED: dict[str, Recorded] = {"DeepMoD": record_deepmod, "Weak-PDE-LEARN": record_weak_pde_learn}
+def record_freeze_then_select(
+    observations: Observations,
+    library: Library,
+    params: FreezeThenSelectParams,
+    rng: np.random.Generator,
+    about: Mapping[str, Any],
+) -> tuple[Selection, SupportPath]:
+    """Our selection, and what SVWS would have said of the field at every stage of its training."""
+    from fts.adapter import paper
+
+    settings, recorder = params.field.settings, Recorder(library, observations.domain, 0.0, PATHS)
+    if params.field.recipe != "paper" or not isinstance(settings, AdapterParams):
+        raise ValueError(
+            f"recipe {params.field.recipe!r} has no stages: record the paper's own, with settings"
+        )
+    every = max(1, settings.training.epochs // PATHS.selections)
+
+    def watch(update: int, error: float, freeze: Callable[[], FrozenField]) -> None:
+        if update % every == 0:
+            field = freeze()
+            systems = rule.build(field, library, params.weak, params.svws)
+            generation, fit, validation = rule.roles(systems, params.svws)
+            found = rule.choose(rule.generate(generation, params.svws), fit, validation, params.svws)
+            losses = {"data": error, "held_out": float(found.risks.mean())}
+            recorder(update, losses, found.xi, found.xi != 0, field)
+
+    field = paper.fit(observations, settings, progress=False, watch=watch)
+    systems = rule.build(field, library, params.weak, params.svws)
+    found = replace(rule.select_from(systems, params.svws).with_refit("ridge"), field=field)
+    history = field.made.history
+    assert history is not None
+    losses = {"data": history.error, "held_out": float(found.risks.mean())}
+    stopped = "budget" if history.updates == settings.training.epochs else "patience"
+    about = {**about, "kept": history.kept, "stopped_by": stopped}
+    return found, recorder.path(about, history.updates, losses, found)
+
+
+RECORDED: dict[str, Recorded] = {
+    "DeepMoD": record_deepmod,
+    "Weak-PDE-LEARN": record_weak_pde_learn,
+    "freeze, then select": record_freeze_then_select,
+}

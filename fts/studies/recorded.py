@@ -4,6 +4,7 @@ A recorded run is the run itself: its record goes where the study of the task ke
 a second time to be watched.
 """
 
+import re
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,7 @@ from fts.svws.selection import Selection
 
 def path_file(task: Task, folder: Path | None = None) -> Path:
     """Where the path of a task's training is kept."""
-    words = (task.problem, task.protocol, str(task.seed), task.row.lower())
+    words = re.findall(r"\w+", f"{task.problem} {task.protocol} {task.seed} {task.row.lower()}")
     return (folder or tables.records_folder()) / "paths" / f"{'-'.join(words)}.fts"
 
 
