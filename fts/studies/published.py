@@ -164,5 +164,15 @@ def density() -> Published:
     )
 
 
+def paths() -> dict[tuple[str, str, str], dict[str, int | None]]:
+    """Table S9: trainings with the exact support ever, at the held-out minimum and at the end, of five."""
+    counts = ((5, 5, 5), (5, 5, 5), (5, None, 0), (0, 0, 0))
+    names = ("ever", "held_out", "terminal")
+    return {
+        setting: dict(zip(names, row, strict=True))
+        for setting, row in zip(JOINT_SETTINGS, counts, strict=True)
+    }
+
+
 def _row(name: str, regimes: tuple[tuple[str, str], ...], cells: list[Cell]) -> dict:
     return {(name, problem, protocol): cell for (problem, protocol), cell in zip(regimes, cells, strict=True)}

@@ -15,7 +15,7 @@ import numpy as np
 from fts.equations.terms import Library
 from fts.observations import Observations
 from fts.paths.recorder import RECORDED
-from fts.paths.support_path import SupportPath, load_path
+from fts.paths.support_path import SupportPath
 from fts.studies import runs, tables
 from fts.studies.records import RunRecord
 from fts.studies.runs import Task
@@ -27,11 +27,6 @@ def path_file(task: Task, folder: Path | None = None) -> Path:
     """Where the path of a task's training is kept."""
     words = re.findall(r"\w+", f"{task.problem} {task.protocol} {task.seed} {task.row.lower()}")
     return (folder or tables.records_folder()) / "paths" / f"{'-'.join(words)}.fts"
-
-
-def read_paths(tasks: Iterable[Task], folder: Path | None = None) -> dict[Task, SupportPath]:
-    """The paths recorded so far, by task."""
-    return {task: load_path(path_file(task, folder)) for task in tasks if path_file(task, folder).is_file()}
 
 
 def record_study(tasks: Iterable[Task], folder: Path, client: Any, *, again: bool = False) -> list[RunRecord]:

@@ -2,7 +2,8 @@
 
 1. The score in each record is what its recorded terms score against the true equation.
 2. The cells in tables.json, the numbers the book is reviewed with, are what the records give.
-3. Each cell the book claims something about keeps within its claim.
+3. Each recorded training ends in the terms of its record.
+4. Each cell the book claims something about keeps within its claim.
 """
 
 import json
@@ -16,7 +17,7 @@ from fts import files, metrics
 from fts.data.problems import problem
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
-from fts.studies import plans, published, tables
+from fts.studies import path_tables, plans, published, tables
 from fts.studies.records import RunRecord
 
 _FILE = "tables.json"
@@ -70,6 +71,7 @@ def check(folder: Path) -> Iterator[str]:
     for name in plans.RECORDED:
         for one in tables.read_study(name, folder):
             yield from check_record(one)
+    yield from path_tables.check_paths(folder)
     path = folder / _FILE
     if not path.is_file():
         yield f"{path} is missing: write it with python -m fts.studies tables"
@@ -116,6 +118,7 @@ def compute(folder: Path) -> dict[str, dict[str, Any]]:
             cells[f"{name}, selectors"] = {
                 _place(place): cell.as_dict() for place, cell in sorted(chosen.items())
             }
+    cells["paths, supports"] = path_tables.compute(folder)
     return {name: table for name, table in cells.items() if table}
 
 

@@ -1,0 +1,307 @@
+"""Recorded trainings: recording changes no bit, files come back whole, summaries and rules on known paths."""
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fts import files
+from fts.baselines.deepmod import deepmod
+from fts.baselines.weak_pde_learn import weak_pde_learn
+from fts.data.problems import problem
+from fts.data.trajectories import observe, simulate
+from fts.domain import Domain
+from fts.equations.terms import Library
+from fts.observations import Observations
+from fts.params import DEEPMOD, PATHS, TEST_SEEDS, WEAK_PDE_LEARN, changed
+from fts.paths import recorder, stopping
+from fts.paths.recorder import RECORDED, Recorder, record_deepmod, record_weak_pde_learn
+from fts.paths.support_path import SupportPath, load_path
+from fts.studies import path_tables, plans, published, recorded, records, runs, tables, verify
+from fts.studies.runs import Task
+from fts.svws.selection import Selection
+
+DOMAIN = Domain((0.0,), (2 * np.pi,), 0.0, 1.0, (True,))
+LIBRARY = Library.parse(["1", "u", "u_x", "u*u_x", "u_xx"])
+# Terms are dropped within the first hundred steps.
+QUICK = replace(
+    DEEPMOD["kdv"], width=8, depth=2, samples=200, max_iterations=400, patience=25, min_decrease=0.1
+)
+KDV = problem("kdv").library
+TRUE, ALL = np.isin(KDV.names, ["u*u_x", "u_xxx"]), np.ones(len(KDV), dtype=bool)
+
+
+@cache
+def heat() -> Observations:
+    """Two decaying waves: u_t = u_xx."""
+    rng = np.random.default_rng(0)
+    x, t = rng.uniform(0, 2 * np.pi, 240), rng.uniform(0, 1, 240)
+    y = np.exp(-t) * np.sin(x) + 0.7 * np.exp(-4 * t) * np.cos(2 * x)
+    return Observations(x[:, None], t, y, DOMAIN)
+
+
+def weak_params() -> Any:
+    form = replace(WEAK_PDE_LEARN["kdv"].weak, quadrature=(24, 20), functions=30, refresh=5)
+    return replace(
+        WEAK_PDE_LEARN["kdv"], width=8, depth=2, batch=100, weak=form, burn_in=30, sparsification=25
+    )
+
+
+def same(one: Selection, other: Selection) -> None:
+    """To the last bit: equation, field and what was noted."""
+    np.testing.assert_array_equal(one.xi, other.xi)
+    points = np.random.default_rng(1).uniform(0, 1, (50, 2))
+    np.testing.assert_array_equal(one.field(points), other.field(points))
+    assert one.notes == other.notes
+
+
+@pytest.mark.parametrize(
+    ("record", "plain", "params"),
+    [(record_deepmod, deepmod, QUICK), (record_weak_pde_learn, weak_pde_learn, weak_params())],
+    ids=["DeepMoD", "Weak-PDE-LEARN"],
+)
+def test_recording_changes_no_bit(record: Any, plain: Any, params: Any) -> None:
+    found, path = record(heat(), LIBRARY, params, np.random.default_rng(4), {})
+    same(found, plain(heat(), LIBRARY, params, np.random.default_rng(4)))
+    assert path.names_at(path.end) == found.support
+    np.testing.assert_array_equal(path.xi[-1][found.xi != 0], found.xi[found.xi != 0])
+    assert path.end == found.notes["iterations"]
+    assert len(path.since) > 1, "terms left"
+    assert path.field_steps[-1] == path.end
+    np.testing.assert_allclose(path.fields[-1], found.field.on_grid(*_axes(DOMAIN)))
+
+
+def test_reading_the_adapters_field_changes_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorder, "PATHS", replace(PATHS, selections=3))
+    task = next(task for task in plans.paths((42,)) if task.row == "freeze, then select")
+    field = replace(task.params.field, settings=changed(task.params.field.settings, epochs=420))
+    params = replace(task.params, field=field)
+    observations = observe(simulate("kdv"), "S20", seed=42)
+    found, path = RECORDED[task.method](observations, KDV, params, np.random.default_rng(0), {})
+    from fts.adapter import paper
+
+    alone = paper.fit(observations, field.settings, progress=False)
+    for a, b in zip(found.field.space.weights, alone.space.weights, strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(found.field.on_grid(*_axes(alone.domain)), path.fields[-1])
+    assert path.steps.tolist() == [0, 140, 280, 420]
+    # The first 400 updates fit a background: what stands still obeys u_t = 0.
+    assert path.names_at(300) == ()
+    kernel = replace(params, field=replace(field, recipe="kernel"))
+    with pytest.raises(ValueError, match="'kernel' has no stages"):
+        RECORDED[task.method](observations, KDV, kernel, np.random.default_rng(0), {})
+
+
+def _axes(domain: Domain) -> list[np.ndarray]:
+    ends = zip((*domain.low, domain.t0), (*domain.high, domain.t1), PATHS.grid, strict=True)
+    return [np.linspace(low, high, count) for low, high, count in ends]
+
+
+class Flat:
+    """A field that is its step everywhere."""
+
+    domain = DOMAIN
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def on_grid(self, *axes: np.ndarray) -> np.ndarray:
+        return np.full([axis.size for axis in axes], float(self.step))
+
+
+def recording(steps: int, checks: int = 1) -> tuple[Recorder, Selection]:
+    watcher = Recorder(LIBRARY, DOMAIN, 0.5, PATHS)
+    for step in range(steps):
+        xi = np.array([1.0, 0.0, 0.0, 0.0, 1.0 if step < 7 else 0.2])
+        losses = {"data": 1.0} | ({"held_out": float(steps - step)} if step % checks == 0 else {})
+        watcher(step, losses, xi, np.ones(5, dtype=bool), Flat(step))
+    return watcher, Selection(LIBRARY, np.array([2.0, 0, 0, 0, 0]), "none", field=Flat(steps))
+
+
+@pytest.mark.parametrize("steps", [5, 48, 95, 96, 97, 1000])
+def test_fields_are_few_and_even_however_long_the_training(steps: int) -> None:
+    watcher, found = recording(steps)
+    path = watcher.path({}, steps, {"data": 0.5, "held_out": 0.1}, found)
+    assert len(path.field_steps) == min(steps + 1, PATHS.fields)
+    assert (path.field_steps[0], path.field_steps[-1]) == (0, steps)
+    np.testing.assert_array_equal(path.fields[:, 0, 0], path.field_steps)
+    gaps = np.diff(path.field_steps)
+    assert gaps.max() <= 2 * max(1, np.median(gaps)) + 1
+
+
+def test_supports_are_kept_at_every_step_and_losses_at_the_checks() -> None:
+    watcher, found = recording(20, checks=5)
+    path = watcher.path({}, 20, {"data": 0.5}, found)
+    assert path.steps.tolist() == [0, 5, 10, 15, 20]
+    assert path.since.tolist() == [0, 7]
+    assert path.names_at(6) == ("1", "u_xx")
+    assert path.names_at(7) == path.names_at(20) == ("1",)
+    assert np.isnan(path.losses["held_out"][-1])
+    # A training that begins anew, as one that diverged does, is another one.
+    watcher(0, {"data": 1.0, "held_out": 1.0}, np.zeros(5), np.ones(5, dtype=bool), Flat(0))
+    again = watcher.path({}, 1, {"data": 1.0, "held_out": 1.0}, found)
+    assert again.steps.tolist() == [0, 1]
+
+
+def kdv_path(
+    supports: list[np.ndarray],
+    since: list[int],
+    held_out: list[float],
+    loss: list[float] | None = None,
+    sparse_from: int | None = 0,
+) -> SupportPath:
+    steps = np.arange(len(held_out)) * 10
+    return SupportPath(
+        about={"problem": "kdv", "sparse_from": sparse_from},
+        terms=KDV.names,
+        steps=steps,
+        losses={"data": np.array(loss or held_out), "held_out": np.array(held_out)},
+        xi=np.zeros((len(steps), len(KDV))),
+        since=np.array(since),
+        supports=np.array(supports),
+        field_steps=steps[:1],
+        fields=np.zeros((1, 2, 2)),
+    )
+
+
+def test_the_three_behaviors_and_their_intervals() -> None:
+    none = ~ALL
+    falling = [5.0, 4.0, 3.0, 2.0, 1.0]
+    persists = path_tables.summarize_path(kdv_path([ALL, TRUE], [0, 20], falling))
+    assert persists.behavior == "persists"
+    assert persists.intervals == ((20, 40),)
+    assert persists.first == 20
+    assert persists.held_out
+    transient = path_tables.summarize_path(
+        kdv_path([ALL, TRUE, none, TRUE, ALL], [0, 10, 14, 31, 39], falling)
+    )
+    assert transient.behavior == "transient"
+    assert transient.intervals == ((10, 14), (31, 39))
+    assert not transient.held_out
+    never = path_tables.summarize_path(kdv_path([ALL, none], [0, 20], falling))
+    assert never.behavior == "never"
+    assert never.first is None
+    steps, f1 = path_tables.support_f1(kdv_path([ALL, TRUE, none], [0, 10, 20], falling))
+    assert steps.tolist() == [0, 10, 20]
+    np.testing.assert_allclose(f1, [2 * 2 / (len(KDV) + 2), 1.0, 0.0])
+    total = path_tables.counts([persists, transient, never])
+    assert (total["runs"], total["ever"], total["held_out"], total["terminal"]) == (3, 2, 1, 1)
+
+
+def test_each_rule_stops_where_it_says() -> None:
+    path = kdv_path(
+        [ALL, TRUE, ~ALL], [0, 12, 25], held_out=[3.0, 2.0, 1.0, 4.0, 5.0], loss=[0.1, 4.0, 3.0, 2.0, 2.5]
+    )
+    steps = {name: rule(path) for name, rule in stopping.RULES.items()}
+    assert steps == {
+        "lowest training loss": 0,
+        "lowest held-out loss": 20,
+        "longest-lived support": 40,
+        "last": 40,
+    }
+    # Before terms are dropped there is nothing to report: the lowest loss is then a later one.
+    assert stopping.lowest_loss(replace(path, about={"sparse_from": 5})) == 30
+    assert stopping.longest_lived(replace(path, about={"sparse_from": 35})) == 40
+    assert stopping.longest_lived(kdv_path([ALL, TRUE, ~ALL], [0, 3, 33], [1.0] * 5)) == 32
+    # Where none is ever dropped, only the end is left.
+    never = replace(path, about={"sparse_from": None})
+    assert {rule(never) for rule in stopping.RULES.values()} == {40}
+    joint = replace(path, losses=path.losses | {"residual": np.arange(5.0)})
+    np.testing.assert_array_equal(stopping.objective(joint), [0.1, 5.0, 5.0, 5.0, 6.5])
+
+
+def test_a_path_comes_back_whole_or_not_at_all(tmp_path: Path) -> None:
+    watcher, found = recording(300, checks=3)
+    path = watcher.path({"seed": 1}, 300, {"data": 0.5, "held_out": 0.1}, found)
+    wavy = np.sin(np.arange(path.fields.size)).reshape(path.fields.shape)
+    path, file = replace(path, fields=wavy), tmp_path / "path.fts"
+    path.save(file)
+    back = load_path(file)
+    assert (back.about, back.terms) == (path.about, path.terms)
+    for name in ("steps", "since", "supports", "field_steps"):
+        np.testing.assert_array_equal(getattr(back, name), getattr(path, name))
+    np.testing.assert_array_equal(back.xi, path.xi.astype(np.float32))
+    np.testing.assert_allclose(back.fields, wavy, atol=2.0 / 255 / 2 + 1e-6)
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(bytes(data))
+    with pytest.raises(files.FileError, match="damaged"):
+        load_path(file)
+    with pytest.raises(ValueError, match="do not belong to checks"):
+        replace(path, since=path.since + 1000)
+
+
+class Here:
+    """A client with one worker, this process."""
+
+    def submit(self, run: Any, task: Task, **_: Any) -> Any:
+        record = run(task)
+
+        class Done:
+            def exception(self) -> None: ...
+            def result(self) -> Any:
+                return record
+
+            def release(self) -> None: ...
+
+        return Done()
+
+
+def test_a_recorded_run_is_the_run_of_the_table_and_is_made_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed (extra `studies`)")
+    monkeypatch.setattr(distributed, "as_completed", list)
+    task = next(plans.paths((42,)))
+    task = replace(task, params=replace(task.params, max_iterations=30, width=8, depth=2, samples=200))
+    (made,) = recorded.record_study([task], tmp_path, Here())
+    plain = runs.run(task)
+    assert made.error == ""
+    assert made.key == task.key == plain.key
+    assert (made.terms, made.score) == (plain.terms, plain.score)
+    assert records.read(tmp_path / "baselines.jsonl") == [made]
+    assert recorded.record_study([task], tmp_path, Here()) == []
+    # Without its path the run is not complete, though its record is there.
+    recorded.path_file(task, tmp_path).unlink()
+    assert len(recorded.record_study([task], tmp_path, Here())) == 1
+    (only,) = tables.read_study("baselines", tmp_path)
+    assert replace(only, seconds=0.0, extra={}) == replace(made, seconds=0.0, extra={})
+    broken = replace(task, protocol="S20000")
+    (failed,) = recorded.record_study([broken], tmp_path, Here())
+    assert "unknown protocol" in failed.error
+    assert not recorded.path_file(broken, tmp_path).is_file()
+    assert recorded.record_study([broken], tmp_path, Here()) == []
+
+
+def test_the_plan_is_table_s9_and_ours_on_the_same_samples() -> None:
+    tasks = list(plans.paths(TEST_SEEDS))
+    joint = {(task.row, task.problem, task.protocol) for task in tasks if task.row != "freeze, then select"}
+    assert joint == set(published.paths())
+    of_the_table = {task.key for task in plans.baselines(TEST_SEEDS)}
+    assert {task.key for task in tasks if task.study == "baselines"} <= of_the_table
+    ours = {(task.problem, task.protocol) for task in tasks} - {place[1:] for place in joint}
+    assert ours == set()
+    assert len({recorded.path_file(task) for task in tasks}) == len(tasks) == 35
+
+
+def test_verify_holds_a_path_against_its_record(tmp_path: Path) -> None:
+    task = next(plans.paths(TEST_SEEDS))
+    path = kdv_path([ALL, TRUE], [0, 20], [2.0, 1.0, 0.5])
+    path = replace(path, about=path.about | {"key": task.key})
+    path.save(recorded.path_file(task, tmp_path))
+    assert any("has no record in baselines.jsonl" in line for line in path_tables.check_paths(tmp_path))
+    record = replace(runs.failure(task, ""), terms={"u*u_x": -6.0, "u_xxx": -1.0})
+    records.append(tmp_path / "baselines.jsonl", record)
+    assert list(path_tables.check_paths(tmp_path)) == []
+    cell = verify.compute(tmp_path)["paths, supports"]["DeepMoD | kdv-S20"]
+    assert (cell["runs"], cell["ever"], cell["terminal"]) == (1, 1, 1)
+    assert cell["by seed"]["1301"]["intervals"] == [[20, 20]]
+    records.append(tmp_path / "baselines.jsonl", replace(record, terms={"u": 1.0}))
+    assert any("its record has ('u',)" in line for line in path_tables.check_paths(tmp_path))
+    replace(path, about=path.about | {"key": "another"}).save(recorded.path_file(task, tmp_path))
+    assert any("other settings" in line for line in path_tables.check_paths(tmp_path))
+    (tmp_path / "paths" / "stray.fts").write_text("")
+    assert any("belongs to no run" in line for line in path_tables.check_paths(tmp_path))
