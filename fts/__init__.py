@@ -6,7 +6,7 @@ The package reads from top to bottom; whatever stands in a line imports only lin
     params/        what a number means, and what the paper used
     domain         the space-time box a field lives on
     observations   sparse samples (x, t, y)
-    readers        a user's file -> observations
+    readers/       a user's file -> observations
     equations/     words of a PDE: text -> terms, libraries, equations
     fields/        what a frozen field is, evaluates and saves
     kernel/        observations -> frozen field in closed form
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from fts.fields.given import TabulatedField as TabulatedField
     from fts.fields.shipped import load_field as load_field
     from fts.observations import Observations as Observations
-    from fts.readers import read_samples as read_samples
+    from fts.readers.samples import read_samples as read_samples
     from fts.recipes import fit as fit
     from fts.recipes import fit_with_variance as fit_with_variance
     from fts.svws.select import select as select
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "observations": ("Observations",),
-    "readers": ("read_samples",),
+    "readers.samples": ("read_samples",),
     "domain": ("Domain",),
     "equations.terms": ("Library", "Term"),
     "equations.equation": ("Equation",),

@@ -1,39 +1,98 @@
-"""The command `fts`: discover an equation in a file of samples, or list the benchmarks."""
+"""The command `fts`: discover an equation in a file of samples, or list the benchmarks.
+
+It ends with 0 when an equation was identified, 1 when it was not, 2 for bad input or an output that cannot be
+written, 3 for a fault of its own.
+"""
 
 import argparse
+import json
+import os
 import re
 import sys
+import traceback
 from dataclasses import replace
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from fts.data.problems import names, problem
 from fts.domain import Domain
+from fts.params import LIBRARIES
+
+if TYPE_CHECKING:
+    from fts.discovery import Discovery
+
+IDENTIFIED, NOT_IDENTIFIED, BAD_INPUT, FAULT, INTERRUPTED = 0, 1, 2, 3, 130
+_CODES = "exit code: 0 identified, 1 not identified, 2 bad input, 3 a fault of fts itself"
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse, with its errors in one line like all others."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(f"{message}; {self.prog} --help lists what can be given")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; 0 when an equation was identified, 1 when it was not, 2 for bad input."""
-    parser = argparse.ArgumentParser(prog="fts", description="The equation behind sparse measurements.")
+    """Run one command and return its exit code, as above."""
+    try:
+        options = _parser().parse_args(arguments)
+        code = _problems() if options.command == "problems" else _discover(options)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # What is still buffered must not be tried again when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _refuse("the answer's reader went away: write it to a file with --output FILE")
+    except (ValueError, OSError) as error:
+        return _refuse(str(error))
+    except MemoryError:
+        return _refuse("the samples do not fit into memory: thin them out")
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception:  # the code 1 is a verdict, which a fault must not give
+        traceback.print_exc()
+        return FAULT
+
+
+def _refuse(message: str) -> int:
+    line = " ".join(message.split())
+    print(f"fts: {line if len(line) <= 600 else line[:300] + ' ... ' + line[-295:]}", file=sys.stderr)
+    return BAD_INPUT
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="fts", description="The equation behind sparse measurements.", epilog=_CODES)
+    parser.add_argument("--version", action="version", version=f"fts {_version()}")
     commands = parser.add_subparsers(dest="command", required=True)
-    find = commands.add_parser(
-        "discover", help="find the equation behind a .csv, .npz or .fts file of samples"
-    )
-    find.add_argument("samples", help="columns x, [y, [z,]] t, u")
-    find.add_argument("--library", nargs="+", metavar="TERM", help="candidate terms, e.g. u 'u*u_x' u_xx")
-    find.add_argument(
+    find = commands.add_parser("discover", help="find the equation behind a file of samples", epilog=_CODES)
+    add = find.add_argument
+    add("samples", help="columns x, [y, [z,]] t, u: .csv .tsv .txt .npz .mat .nc .parquet .fts")
+    add("--library", nargs="+", metavar="TERM", help="candidate terms, e.g. u 'u*u_x' u_xx, or a name: ks")
+    add(
         "--axis",
         action="append",
         default=[],
         metavar="x=LOW:HIGH[:periodic]",
         help="extent of an axis (x, y, z or t) where it is more than the samples span, or closes on itself",
     )
-    find.add_argument("--recipe", default="auto", choices=["auto", "kernel", "projected", "paper"])
-    find.add_argument("--quiet", action="store_true", help="no progress bars")
+    add("--columns", nargs="+", metavar="x=HEADING", help="which column is which; without '=', all in order")
+    add("--decimal", default=".", help="decimal sign of a text file; '.' unless given")
+    add("--missing", nargs="+", default=[], metavar="TEXT", help="beside blank cells, what marks no value")
+    add("--recipe", default="auto", choices=["auto", "kernel", "projected", "paper"])
+    add("--json", action="store_true", help="the answer as one JSON object")
+    add("--output", type=Path, metavar="FILE", help="write the answer there instead of printing it")
+    add("--report", type=Path, metavar="FILE.html", help="write a page with everything behind the answer")
+    add("--quiet", action="store_true", help="no progress bars")
     commands.add_parser("problems", help="list the benchmark problems")
-    options = parser.parse_args(arguments)
+    return parser
+
+
+def _version() -> str:
     try:
-        return _problems() if options.command == "problems" else _discover(options)
-    except ValueError as error:
-        print(f"fts: {error}", file=sys.stderr)
-        return 2
+        return metadata.version("fts")
+    except metadata.PackageNotFoundError:
+        return "(not installed)"
 
 
 def _problems() -> int:
@@ -44,17 +103,73 @@ def _problems() -> int:
 
 def _discover(options: argparse.Namespace) -> int:
     # Imported here: listing problems or asking for help should not wait for the solvers.
+    from fts import files
     from fts.discovery import discover
-    from fts.readers import read_samples
+    from fts.readers.samples import read_samples
 
-    observations = read_samples(options.samples)
+    for path in (options.output, options.report):
+        _refuse_unwritable(path)
+    observations = read_samples(
+        options.samples, columns=_columns(options.columns), decimal=options.decimal, missing=options.missing
+    )
     if options.axis:
-        domain = _with_axes(observations.domain, options.axis)
-        observations = replace(observations, domain=domain)
-    progress = not options.quiet
-    result = discover(observations, options.library, recipe=options.recipe, progress=progress)
-    print(result)
-    return 0 if result.identified else 1
+        observations = replace(observations, domain=_with_axes(observations.domain, options.axis))
+    library = options.library
+    if library and len(library) == 1 and library[0] in LIBRARIES:
+        (library,) = library
+    result = discover(observations, library, recipe=options.recipe, progress=not options.quiet)
+    text = json.dumps(_as_dict(result), indent=2) if options.json else str(result)
+    if options.report:
+        from fts.plots import report
+
+        files.write_atomic(options.report, report.page(result).encode())
+    if options.output:
+        files.write_atomic(options.output, (text + "\n").encode())
+    else:
+        print(text)
+    return IDENTIFIED if result.identified else NOT_IDENTIFIED
+
+
+def _as_dict(result: "Discovery") -> dict[str, Any]:
+    """The answer in JSON form: numbers in full, nothing that `str` says left out."""
+    selection = result.selection
+    return {
+        "identified": result.identified,
+        "equation": result.equation.text(digits=None),
+        "doubts": list(result.doubts),
+        "coefficients": selection.coefficients,
+        "deviations": selection.deviations if selection.refits else {},
+        "intervals": {name: list(ends) for name, ends in selection.intervals.items()},
+        "recurrence": selection.recurrence,
+        "risks": [float(risk) for risk in selection.risks],
+        "library": list(selection.library.names),
+        "samples": len(result.observations),
+        "source": result.observations.source,
+        "domain": result.observations.domain.as_dict(),
+        "recipe": result.field.made.recipe,
+        "version": _version(),
+    }
+
+
+def _refuse_unwritable(path: Path | None) -> None:
+    """Before the fit: an answer that cannot be written should not be waited for."""
+    if path is None:
+        return
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise ValueError(f"{path} cannot be written: name a file in a folder that is there and yours")
+
+
+def _columns(texts: list[str] | None) -> dict[str, str] | list[str] | None:
+    if texts is None:
+        return None
+    pairs = [text.partition("=") for text in texts]
+    if all(sign for _, sign, _ in pairs):
+        if len({role for role, _, _ in pairs}) < len(pairs):
+            raise ValueError(f"--columns {' '.join(texts)}: name each of x, y, z, t and u once")
+        return {role: heading for role, _, heading in pairs}
+    if any(sign for _, sign, _ in pairs):
+        raise ValueError(f"--columns {' '.join(texts)}: write x=HEADING for each, or all names in order")
+    return texts
 
 
 def _with_axes(domain: Domain, texts: list[str]) -> Domain:
@@ -62,12 +177,16 @@ def _with_axes(domain: Domain, texts: list[str]) -> Domain:
     letters = [*"xyz"[: domain.dimension], "t"]
     for text in texts:
         match = re.fullmatch(r"([xyzt])=([^:]+):([^:]+)(:periodic)?", text)
-        if not match or match[1] not in letters or (match[1] == "t" and match[4]):
+        try:
+            ends = (float(match[2]), float(match[3])) if match else None
+        except ValueError:
+            ends = None
+        if not match or ends is None or match[1] not in letters or (match[1] == "t" and match[4]):
             raise ValueError(
                 f"--axis {text!r}: write x=LOW:HIGH or x=LOW:HIGH:periodic, for {', '.join(letters)}"
             )
         place = letters.index(match[1])
-        low[place], high[place], periodic[place] = float(match[2]), float(match[3]), bool(match[4])
+        (low[place], high[place]), periodic[place] = ends, bool(match[4])
     return Domain(tuple(low[:-1]), tuple(high[:-1]), low[-1], high[-1], tuple(periodic[:-1]))
 
 

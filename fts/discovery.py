@@ -14,10 +14,11 @@ from fts.equations.equation import Equation
 from fts.fields.frozen import FrozenField
 from fts.observations import Observations
 from fts.params import DOUBT, LIBRARIES, DoubtParams
-from fts.readers import read_samples
+from fts.readers.samples import read_samples
 from fts.recipes import Recipe, fit_with_variance
 from fts.svws.select import select
 from fts.svws.selection import Selection
+from fts.svws.settings import resolve_library
 
 # What is tried when a user names no library: the paper's, by the number of spatial axes.
 _DEFAULT_LIBRARY = {
@@ -68,14 +69,17 @@ def discover(
     domain: Domain | None = None,
     progress: bool = True,
 ) -> Discovery:
-    """Everything from samples to verdict: `samples` is a file (.csv, .npz, .fts) or Observations.
+    """Everything from samples to verdict: `samples` is a file (see read_samples) or Observations.
 
     `library` is a list of terms or a name; by default the paper's for the number of spatial axes.
     `domain` says where the field lives and which axes are periodic, by default the samples' bounding box.
     """
     observations = samples if isinstance(samples, Observations) else read_samples(samples, domain)
+    dimension = observations.domain.dimension
+    # Before the fit: a misspelt term should not be waited for.
+    terms = resolve_library(library if library is not None else _DEFAULT_LIBRARY[dimension])
+    terms.check_dimension(dimension)
     field, variance = fit_with_variance(observations, recipe, progress=progress)
-    terms = library if library is not None else _DEFAULT_LIBRARY[observations.domain.dimension]
     selection = select(field, terms, variance=variance)
     return Discovery(observations, field, selection, doubts(observations, field, selection, DOUBT))
 

@@ -6,6 +6,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+# Extents within these powers of ten: beyond them derivatives of the highest order leave float64.
+_SHORTEST, _LONGEST = 1e-20, 1e20
+# An extent below this fraction of its ends is lost in their rounding.
+_RESOLVED = 1e-12
+
 
 @dataclass(frozen=True)
 class Domain:
@@ -27,6 +32,12 @@ class Domain:
             if not (np.isfinite(low) and np.isfinite(high) and low < high):
                 raise ValueError(
                     f"the interval [{low}, {high}] is empty or infinite: give low < high for every axis"
+                )
+            shortest = max(_SHORTEST, _RESOLVED * max(abs(low), abs(high)))
+            if not shortest <= high - low <= _LONGEST:
+                raise ValueError(
+                    f"the interval [{low}, {high}] is {high - low:.3g} long, beyond what float64 resolves: "
+                    "change the unit or the origin of that axis"
                 )
 
     @property

@@ -15,6 +15,8 @@ from fts.domain import Domain
 
 # Four points carry a cubic spline, the least any of the fields can use along an axis.
 LEAST_POINTS = 4
+# Amplitudes within these: cubes of the values, and of their inverse, stay within float64.
+_SMALLEST, _LARGEST = 1e-60, 1e60
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,11 @@ class Observations:
             )
         for name, values in (("x", self.x), ("t", self.t), ("y", self.y)):
             refuse_nonfinite(name, values)
+        amplitude = np.abs(self.y).max(initial=0.0)
+        if not (amplitude == 0 or _SMALLEST <= amplitude <= _LARGEST):
+            raise ValueError(
+                f"values of size {amplitude:.3g} leave float64 when multiplied: change their unit"
+            )
         self._refuse_outside()
         self._refuse_duplicates()
         for name, values in (("frames", np.unique(self.t)), ("positions", np.unique(self.x, axis=0))):
@@ -134,4 +141,6 @@ def refuse_nonfinite(name: str, values: np.ndarray) -> None:
     bad = ~np.isfinite(values)
     if bad.any():
         place = tuple(int(i) for i in np.argwhere(bad)[0])
-        raise ValueError(f"{name}{list(place)} is {values[place]}: drop the sample or mend it before fitting")
+        raise ValueError(
+            f"{name}{list(place)} is {values[place]}: drop the sample, mend it or leave its cell blank"
+        )

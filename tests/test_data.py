@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fts
-from fts import files, readers
+from fts import files
 from fts.data import problems, trajectories
 from fts.params import TEST_SEEDS
 
@@ -242,7 +242,7 @@ def test_a_users_table_is_read_or_refused(tmp_path):
     np.savetxt(tmp_path / "s.csv", rows, delimiter=",", header="x,y,t,u", comments="", fmt="%.17g")
     np.savez(tmp_path / "s.npz", **dict(zip(("x", "y", "t", "u"), rows.T, strict=True)))
     for name in ("s.csv", "s.npz"):
-        again = readers.read_samples(tmp_path / name)
+        again = fts.read_samples(tmp_path / name)
         np.testing.assert_array_equal(again.x, o.x)
         np.testing.assert_array_equal(again.grid.values, o.grid.values)
         assert again.problem is None

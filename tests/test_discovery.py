@@ -1,10 +1,15 @@
 """A user's file gives the equation behind it, or an honest refusal where there is none."""
 
+import json
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 import fts
-from fts import cli
+from fts import cli, discovery
 
 TERMS = ["u", "u^2", "u*u_x", "u_x", "u_xx", "u_xxx"]
 BOX = fts.Domain((0.0,), (2 * np.pi,), 0.0, 1.0, (True,))
@@ -69,10 +74,72 @@ def test_the_command_says_what_it_found(tmp_path, rng, capsys):
         (["discover", "nothing.csv"], "no file at"),
         (["discover", "FILE", "--axis", "y=0:1"], "write x=LOW:HIGH"),
         (["discover", "FILE", "--axis", "t=0:1:periodic"], "write x=LOW:HIGH"),
+        (["discover", "FILE", "--axis", "x=low:high"], "write x=LOW:HIGH"),
+        (["discover", "FILE", "--axis", "x=5:1"], "give low < high"),
+        (["discover", "FILE", "--axis", "x=0:1"], "enlarge the domain"),
+        (["discover", "FILE", "--library", "u_xy"], "spatial axes"),
+        (["discover", "FILE", "--library", "u", "u"], "keep one"),
+        (["discover", "FILE", "--library", "uxx"], "unknown name 'uxx'"),
+        (["discover", "FILE", "--columns", "x=position"], "no column 'position'"),
+        (["discover", "FILE", "--columns", "w=x"], "only x, y, z, t and u"),
+        (["discover", "FILE", "--columns", "x=x", "t"], "or all names in order"),
+        (["discover", "FILE", "--columns", "x=x", "x=t"], "once"),
+        (["discover", "FILE", "--columns", "x", "u"], "t missing"),
+        (["discover", "FILE", "--decimal", ";"], "write '.' or ','"),
+        (["discover", "FILE", "--decimal", ","], "needs ';' or tabs"),
+        (["discover", "FILE", "--recipe", "magic"], "invalid choice"),
+        (["discover", "FILE", "--output", "nowhere/answer.txt"], "cannot be written"),
+        (["discover", "FILE", "--report", "."], "cannot be written"),
+        (["discover", "."], "no file at"),
+        (["discover"], "required"),
+        (["discoverer", "FILE"], "invalid choice"),
+        ([], "required"),
         (["discover", "FILE", "--library", "u_x^2", "--quiet"], "u_x"),
     ],
 )
-def test_bad_commands_are_answered_with_a_remedy(tmp_path, rng, capsys, arguments, message):
+def test_bad_commands_are_answered_with_a_remedy(tmp_path, rng, capsys, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    # Whatever is wrong with a command is said before the fit, which may take minutes.
+    monkeypatch.setattr(discovery, "fit_with_variance", lambda *_, **__: pytest.fail("fitted"))
     path = _write(tmp_path / "heat.csv", _samples(rng, _heat, sensors=8, frames=8))
     assert cli.main([str(path) if word == "FILE" else word for word in arguments]) == 2
-    assert message in capsys.readouterr().err
+    output = capsys.readouterr()
+    assert message in output.err
+    assert (output.out, output.err.count("\n")) == ("", 1)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_answer_as_json_in_a_file(tmp_path, rng, capsys):
+    path = _write(tmp_path / "heat.csv", _samples(rng, _heat, sensors=20, frames=20))
+    out = tmp_path / "answer.json"
+    code = cli.main(["discover", str(path), "--library", "ks", "--json", "--output", str(out), "--quiet"])
+    answer = json.loads(out.read_text())
+    assert code == (0 if answer["identified"] else 1)
+    assert capsys.readouterr().out == ""
+    assert answer["library"] == list(fts.problem("ks").library.names)
+    assert answer["samples"] == 400
+    assert set(answer["coefficients"]) <= set(answer["recurrence"])
+    assert answer["equation"].startswith("u_t = ")
+    assert bool(answer["doubts"]) != answer["identified"]
+
+
+def test_a_fault_is_not_a_verdict(monkeypatch, capsys):
+    monkeypatch.setattr(cli, "names", lambda: 1 / 0)
+    assert cli.main(["problems"]) == 3
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_a_reader_that_goes_away_is_no_crash():
+    """The pipe is closed before anything is written to it."""
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "wb") as pipe:
+        command = [sys.executable, "-m", "fts.cli", "problems"]
+        done = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "fts: the answer's reader went away: write it to a file with --output FILE\n"
+
+
+def test_the_version_is_the_packages():
+    done = subprocess.run([sys.executable, "-m", "fts.cli", "--version"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.split()[0]) == (0, "fts")

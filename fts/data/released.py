@@ -12,7 +12,7 @@ from scipy.io import loadmat
 
 from fts.data.problems import Problem, problem
 from fts.data.trajectories import Trajectory
-from fts.readers import COORDINATES
+from fts.readers.columns import COORDINATES
 
 # Names under which the released files store the field, the axes and the times.
 _FIELD = ("usol", "uu", "u", "Expression1")

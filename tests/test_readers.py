@@ -1,0 +1,187 @@
+"""What people have is read; the malformed is refused in one line, in bounded memory, with nothing written."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from malformed import GOOD, T, U, X, corpus, good_rows, mat, netcdf, npz, table
+
+import fts
+from fts import cli
+
+CORPUS = corpus()
+REMEDY = (":", ";", ",")
+
+
+def _refused(capsys: pytest.CaptureFixture, arguments: list[str]) -> str:
+    """The one line of a refusal; fails on a verdict, a traceback, or a second line."""
+    code = cli.main(["discover", *arguments, "--quiet"])
+    output = capsys.readouterr()
+    assert (code, output.out) == (2, ""), output
+    assert output.err.startswith("fts: ")
+    assert output.err.count("\n") == 1
+    assert len(output.err) < 700
+    return output.err
+
+
+def test_the_corpus_is_as_large_as_the_one_that_found_the_faults() -> None:
+    assert len(CORPUS) >= 177
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_a_malformed_file_is_refused_in_one_line(name: str, tmp_path: Path, capsys) -> None:
+    path = tmp_path / name
+    path.write_bytes(CORPUS[name])
+    line = _refused(capsys, [str(path)])
+    # What is wrong, and after a sign what to do about it.
+    assert any(sign in line[5:] for sign in REMEDY), line
+    assert list(tmp_path.iterdir()) == [path]
+
+
+MEASURE = """
+import resource, sys
+from fts import cli
+codes = [cli.main(["discover", path, "--quiet"]) for path in sys.argv[1:]]
+assert set(codes) == {2}, codes
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+"""
+
+
+def test_the_largest_files_are_refused_in_bounded_memory(tmp_path: Path) -> None:
+    """A process of its own: 500 MB for everything, of which the libraries take a hundred."""
+    names = [name for name in CORPUS if name.startswith(("bomb", "huge", "one-long", "many", "header"))]
+    paths = [tmp_path / name for name in names]
+    for path in paths:
+        path.write_bytes(CORPUS[path.name])
+    # A text that is as large as texts may be, and ends in a cell that is no number.
+    paths.append(tmp_path / "large.csv")
+    with paths[-1].open("wb") as stream:
+        stream.write(b"x,t,u\n")
+        for start in range(40):
+            stream.write(b"".join(b"%d,%d,0.123456789\n" % (start, i) for i in range(10_000)))
+        stream.write(b"0,0,word\n")
+    command = [sys.executable, "-c", MEASURE, *map(str, paths)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "Traceback" not in done.stderr
+    assert int(done.stdout) < 500
+
+
+def _same(samples: fts.Observations) -> None:
+    order = np.lexsort((samples.t, samples.x[:, 0]))
+    expected = np.lexsort((T, X))
+    np.testing.assert_allclose(samples.x[order, 0], X[expected])
+    np.testing.assert_allclose(samples.t[order], T[expected])
+    np.testing.assert_allclose(samples.y[order], U[expected])
+
+
+def _grid_text() -> str:
+    """Rows are positions, columns times."""
+    rows = [f"{x!r},{','.join(map(repr, row))}" for x, row in zip(_AXES[0], _GRID.tolist(), strict=True)]
+    return "\n".join([f"x,{','.join(map(repr, _AXES[1]))}", *rows]) + "\n"
+
+
+_AXES = (np.unique(X).tolist(), np.unique(T).tolist())
+_GRID = U.reshape(6, 5)
+_ROWS = table(good_rows()).decode()
+_COMMA = "\n".join(["x;t;u", *(row.replace(",", ";").replace(".", ",") for row in good_rows())])
+_EXTRA = "\n".join(["name,x,t,u", *(f"probe {i},{row}" for i, row in enumerate(good_rows()))])
+_WIDE_T = "\n".join(
+    [f"t\\x,{','.join(map(repr, _AXES[0]))}"]
+    + [f"{t!r},{','.join(map(repr, column))}" for t, column in zip(_AXES[1], _GRID.T.tolist(), strict=True)]
+)
+READ = {
+    "commas.csv": (_ROWS, {}),
+    "byte-order-mark.csv": ("\ufeff" + _ROWS, {}),
+    "windows.csv": (_ROWS.replace("\n", "\r\n"), {}),
+    "capitals.CSV": (_ROWS.replace("x,t,u", " X , T,U"), {}),
+    "semicolons.csv": (_ROWS.replace(",", ";"), {}),
+    "tabs.tsv": (_ROWS.replace(",", "\t"), {}),
+    "blanks.txt": (_ROWS.replace(",", "   "), {}),
+    "numpy.txt": ("# x t u\n" + _ROWS.replace(",", " ").partition("\n")[2], {}),
+    "comments.csv": ("# from the lab\n% of 2024\n\n" + _ROWS + "# the end\n", {}),
+    "decimal-commas.csv": (_COMMA, {"decimal": ","}),
+    "missing-blank.csv": (_ROWS + "0.55,0.5,\n0.55,0.75,  \n,,\n", {}),
+    "missing-marked.csv": (_ROWS + "0.55,0.5,NA\n0.55,0.75,-999\n", {"missing": ["NA", "-999"]}),
+    "named.csv": (
+        _ROWS.replace("x,t,u", "pos,time,h"),
+        {"columns": {"x": "pos", "t": "Time", "u": "h"}},
+    ),
+    "swapped.csv": (_ROWS.replace("x,t,u", "t,x,u"), {"columns": {"x": "t", "t": "x"}}),
+    "in-order.csv": (_ROWS.partition("\n")[2], {"columns": ["x", "t", "u"]}),
+    "in-order-headed.csv": (_ROWS.replace("x,t,u", "a,b,c"), {"columns": ["x", "t", "u"]}),
+    "extra-column.csv": (_EXTRA, {}),
+    "wide.csv": (_grid_text(), {}),
+    "wide-blank.csv": (_grid_text() + "0.55,,,,,\n", {}),
+    "wide-by-time.csv": (_WIDE_T, {}),
+    "wide-named.csv": (_grid_text().replace("x,", "pos,", 1), {"columns": {"x": "pos"}}),
+    "flat.npz": (npz(**GOOD), {}),
+    "grid.npz": (npz(x=_AXES[0], t=_AXES[1], u=_GRID), {}),
+    "grid-time-first.npz": (npz(x=_AXES[0], t=_AXES[1], u=_GRID.T), {}),
+    "grid-component.npz": (npz(x=_AXES[0], t=_AXES[1], u=_GRID[..., None], du=_GRID), {}),
+    "fortran.npz": (npz(x=_AXES[0], t=_AXES[1], u=np.asfortranarray(_GRID)), {}),
+    "meshgrid.npz": (npz(x=X.reshape(6, 5), t=T.reshape(6, 5), u=_GRID), {}),
+    "real-complex.npz": (npz(x=X, t=T, u=U.astype(complex)), {}),
+    "single.npz": (npz(x=X, t=T, U=U), {}),
+    "missing.npz": (npz(x=[*X, 0.55], t=[*T, 0.5], u=[*U, np.nan]), {"missing": ["nan"]}),
+    "named.npz": (npz(x=_AXES[0], tt=_AXES[1], uu=_GRID), {"columns": {"t": "tt", "u": "uu"}}),
+    "matlab.mat": (mat(x=_AXES[0], t=np.array(_AXES[1])[:, None], u=_GRID), {}),
+    "named.mat": (mat(x=_AXES[0], tt=_AXES[1], usol=_GRID), {"columns": {"t": "tt", "u": "usol"}}),
+    "grid.nc": (netcdf(("x", "t"), ("x", "t")), {}),
+    "grid-time-first.nc": (netcdf(("x", "t"), ("t", "x")), {}),
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_what_people_have_is_read(name: str, tmp_path: Path) -> None:
+    content, how = READ[name]
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    _same(fts.read_samples(path, **how))
+
+
+def test_a_square_grid_is_read_as_documented_or_by_its_dimensions(tmp_path: Path) -> None:
+    u = np.arange(25.0).reshape(5, 5)
+    (tmp_path / "square.npz").write_bytes(npz(x=np.arange(5.0), t=np.arange(5.0), u=u))
+    np.testing.assert_array_equal(fts.read_samples(tmp_path / "square.npz").grid.values, u)
+
+
+def test_values_a_file_declares_missing_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "fill.nc").write_bytes(netcdf(("x", "t"), ("x", "t"), fill=True))
+    samples = fts.read_samples(tmp_path / "fill.nc")
+    assert len(samples) == 29
+    assert samples.grid is None
+
+
+def test_two_dimensional_grids_are_read(tmp_path: Path) -> None:
+    axes = np.arange(4.0), np.arange(5.0), np.arange(6.0)
+    u = np.arange(120.0).reshape(4, 5, 6)
+    (tmp_path / "plane.npz").write_bytes(npz(x=axes[0], y=axes[1], t=axes[2], u=u))
+    samples = fts.read_samples(tmp_path / "plane.npz")
+    assert samples.domain.dimension == 2
+    np.testing.assert_array_equal(samples.grid.values, u.reshape(20, 6))
+
+
+def test_parquet_is_read_where_pyarrow_is_installed(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table(GOOD), tmp_path / "a.parquet")
+    _same(fts.read_samples(tmp_path / "a.parquet"))
+    parquet.write_table(pa.table(GOOD | {"u": [None, *U[1:]]}), tmp_path / "b.parquet")
+    assert len(fts.read_samples(tmp_path / "b.parquet")) == 29
+    parquet.write_table(
+        pa.table(GOOD | {"t": pa.array(range(30), pa.timestamp("s"))}), tmp_path / "c.parquet"
+    )
+    with pytest.raises(ValueError, match="seconds since"):
+        fts.read_samples(tmp_path / "c.parquet")
+
+
+def test_netcdf_4_is_read_where_xarray_is_installed(tmp_path: Path) -> None:
+    xarray = pytest.importorskip("xarray")
+    pytest.importorskip("h5netcdf")
+    stored = xarray.Dataset({"u": (("t", "x"), _GRID.T)}, {"x": _AXES[0], "t": _AXES[1]})
+    stored.to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
+    _same(fts.read_samples(tmp_path / "a.nc"))
