@@ -1,7 +1,9 @@
 """A user's file gives the equation behind it, or an honest refusal where there is none."""
 
+import html
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -143,3 +145,21 @@ def test_a_reader_that_goes_away_is_no_crash():
 def test_the_version_is_the_packages():
     done = subprocess.run([sys.executable, "-m", "fts.cli", "--version"], capture_output=True, text=True)
     assert (done.returncode, done.stdout.split()[0]) == (0, "fts")
+
+
+def test_the_report_is_one_page_that_needs_nothing_else(tmp_path, rng):
+    path = _write(tmp_path / "heat & co.csv", _samples(rng, _heat, sensors=20, frames=20))
+    out = tmp_path / "report.html"
+    assert (
+        cli.main(["discover", str(path), "--report", str(out), "--output", str(tmp_path / "a"), "--quiet"])
+        < 2
+    )
+    page = out.read_text()
+    titles = ["Coefficients", "Samples", "Reconstruction", "Uncertainty", "Residuals", "Recurrence", "Risks"]
+    assert re.findall(r"<h2>(\w+)", page) == titles
+    assert page.count("data:image/png;base64,") == len(titles) - 1
+    # Nothing is loaded from elsewhere, and a name from outside is text.
+    assert not re.search(r"https?://|<script|<link|@import|url\(", page)
+    assert "heat &amp; co.csv" in page
+    equation = (tmp_path / "a").read_text()
+    assert any(html.escape(line.removeprefix("best candidate: ")) in page for line in equation.splitlines())
