@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import traitlets
 
+from fts.data.problems import problem
 from fts.domain import Domain
 from fts.equations.equation import Equation
 from fts.equations.terms import Library, parse_term
@@ -18,12 +19,17 @@ from fts.explorers import scripts, stills
 from fts.explorers.explore import explore
 from fts.explorers.models import field_label, geometry_values, term_values
 from fts.explorers.payload import field_bytes
+from fts.explorers.scrubber import CHECKPOINTS, FreezeAgainstJoint, PathPair
 from fts.fields.frozen import FrozenField
 from fts.fields.network import NetworkFeatures, SplineCoefficients
 from fts.fields.provenance import Provenance
 from fts.fields.series import Basis, SeriesCoefficients, SeriesFeatures, as_series
 from fts.fields.shipped import fields_folder, load_field
+from fts.files import unpack_arrays
 from fts.params import LIBRARIES, PAPER, Rule, SVWSParams, WeakParams
+from fts.paths.support_path import SupportPath
+from fts.studies import published
+from fts.studies.path_tables import read_paths
 from fts.svws import rule, sparse
 from fts.weak import assembly, patches
 
@@ -405,3 +411,65 @@ def _same_selection(answer: dict, selection) -> None:
     np.testing.assert_allclose([row["mu"] for row in answer["rows"]], trace.mu, rtol=1e-5)
     assert answer["winner"] == trace.winner
     np.testing.assert_allclose(answer["xi"], selection.xi, rtol=1e-5)
+
+
+def _training(row: str, exact_from: int, dimension: int = 1) -> SupportPath:
+    """A training of hundred steps on KdV or 2D advection-diffusion, with the true terms from a step on."""
+    name = "kdv" if dimension == 1 else "ad"
+    entry = problem(name)
+    truth = entry.equation.on(entry.library)
+    steps, shape = np.arange(0, 101, 5), (8, 6) if dimension == 1 else (6, 5, 3)
+    xi = np.where(steps[:, None] >= exact_from, truth, 0.5) * (1 + steps[:, None] / 1000)
+    fields = np.sin(np.arange(len(steps) * np.prod(shape))).reshape(len(steps), *shape)
+    return SupportPath(
+        about={"problem": name, "protocol": "S20", "seed": 1, "row": row, "sparse_from": 0},
+        terms=entry.library.names,
+        steps=steps,
+        losses={"data": 1.0 / (1 + steps), "held_out": 1.0 / (1 + steps)},
+        xi=xi,
+        since=np.array([0, exact_from]),
+        supports=np.stack([np.ones(len(truth), dtype=bool), truth != 0]),
+        field_steps=steps,
+        fields=fields,
+    )
+
+
+@pytest.mark.parametrize("dimension", [1, 2])
+def test_the_scrubber_stops_at_recorded_checkpoints(dimension: int) -> None:
+    joint, frozen = (_training(row, at, dimension) for row, at in (("DeepMoD", 60), ("freeze", 20)))
+    explorer = FreezeAgainstJoint([PathPair(joint, frozen)])
+    assert explorer.checkpoint == CHECKPOINTS - 1
+    truth = problem(joint.about["problem"]).equation
+    assert explorer.joint.physical().keys() == explorer.frozen.physical().keys() == truth.physical().keys()
+    explorer.checkpoint = CHECKPOINTS // 3
+    assert len(explorer.joint.terms) == len(joint.terms)
+    assert explorer.frozen.physical().keys() == truth.physical().keys()
+    _, arrays = unpack_arrays(explorer.source.data, "scrubber")
+    for side, path in (("joint", joint), ("frozen", frozen)):
+        assert arrays[f"{side}_steps"][[0, -1]].tolist() == [0, 100]
+        low, high = arrays[f"{side}_ranges"].astype(float).T
+        places = np.searchsorted(path.field_steps, arrays[f"{side}_steps"])
+        shift = (high - low).reshape(-1, *[1] * (dimension + 1))
+        values = low.reshape(shift.shape) + shift * arrays[f"{side}_fields"] / 255
+        np.testing.assert_allclose(values, path.fields[places], atol=2 / 255)
+        np.testing.assert_array_equal(arrays[f"{side}_f1"] == 1, arrays[f"{side}_steps"] >= path.since[1])
+    assert stills.as_html(explorer.still(), explorer.key, explorer.heading)
+
+
+def test_the_scrubber_wants_the_same_samples() -> None:
+    joint = _training("DeepMoD", 60)
+    other = replace(joint, about={**joint.about, "seed": 2})
+    with pytest.raises(ValueError, match="seed 1 beside 2"):
+        PathPair(joint, other)
+
+
+def test_a_page_carries_all_trainings_of_the_scrubber_in_a_megabyte() -> None:
+    """One pair per setting of Table S9, in base64 as in pages; missing ones taken as large as the largest."""
+    recorded = read_paths()
+    sizes = []
+    for (row, *place), runs in recorded.items():
+        frozen = recorded["freeze, then select", *place]
+        if row != "freeze, then select":
+            sizes += [len(PathPair(runs[s], frozen[s]).data) for s in sorted(runs.keys() & frozen.keys())[:1]]
+    assert sizes, "no pair is recorded"
+    assert 4 / 3 * (max(sizes) * (len(published.paths()) - len(sizes)) + sum(sizes)) < 1e6

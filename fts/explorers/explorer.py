@@ -13,7 +13,7 @@ from IPython.display import HTML, display
 from matplotlib.figure import Figure
 
 from fts.explorers import stills
-from fts.explorers.models import Source, shared_code
+from fts.explorers.models import Payload, shared_code
 
 # The model's own module is only a door: the text behind it is in the model `code`, once for all explorers.
 _DOOR = """
@@ -58,7 +58,7 @@ class Explorer(anywidget.AnyWidget):
     key = traitlets.Unicode().tag(sync=True)
     heading = traitlets.Unicode().tag(sync=True)
 
-    def __init__(self, sources: Sequence[Source], heading: str = "", key: str = "", **values: Any) -> None:
+    def __init__(self, sources: Sequence[Payload], heading: str = "", key: str = "", **values: Any) -> None:
         if not sources:
             raise ValueError("no field to explore: give at least one")
         self.offered = tuple(sources)
@@ -81,11 +81,11 @@ class Explorer(anywidget.AnyWidget):
         for name, value in {**self.paper, **values}.items():
             setattr(self, name, value)
 
-    def title(self, sources: Sequence[Source]) -> str:
+    def title(self, sources: Sequence[Payload]) -> str:
         """The heading above the controls."""
         return self.caption if len(sources) > 1 else f"{self.caption}: {sources[0].info['label']}"
 
-    def defaults(self, source: Source) -> dict[str, Any]:
+    def defaults(self, source: Any) -> dict[str, Any]:
         """The paper's values that depend on the field."""
         return {}
 
@@ -95,8 +95,8 @@ class Explorer(anywidget.AnyWidget):
         return self.papers[self.choice]
 
     @property
-    def source(self) -> Source:
-        """The chosen field with its settings."""
+    def source(self) -> Any:
+        """What is chosen: in most explorers a field with its settings."""
         return self.offered[self.choice]
 
     @traitlets.observe("choice")

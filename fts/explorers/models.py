@@ -30,11 +30,15 @@ class Code(ipywidgets.Widget):
     text = traitlets.Unicode().tag(sync=True)
 
 
-class Source(ipywidgets.Widget):
-    """A frozen field's bytes, with the library and settings it is explored with."""
+class Payload(ipywidgets.Widget):
+    """Bytes that a page carries once, and what an explorer must know to read them."""
 
     data = traitlets.Bytes().tag(sync=True)
     info = traitlets.Dict().tag(sync=True)
+
+
+class Source(Payload):
+    """A frozen field's bytes, with the library and settings it is explored with."""
 
     def __init__(
         self,
@@ -57,7 +61,7 @@ class Source(ipywidgets.Widget):
             "library": [term_values(term) for term in library],
             "weak": geometry_values(geometry),
             "svws": asdict(params),
-            "truth": None if truth is None else _true_places(truth, library),
+            "truth": None if truth is None else true_places(truth, library),
         }
         super().__init__(data=data, info=info)
 
@@ -114,7 +118,7 @@ def _expression_values(q: Expression) -> list[Any]:
     ]
 
 
-def _true_places(truth: Equation, library: Library) -> list[int] | None:
+def true_places(truth: Equation, library: Library) -> list[int] | None:
     """Places of the true terms, or None when the library cannot say the truth."""
     try:
         return [int(j) for j in np.flatnonzero(truth.on(library))]

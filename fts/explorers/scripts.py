@@ -23,8 +23,8 @@ _NUMERICS = (
     *("weak", "sparse", "svws", "modes", "tasks", "worker"),
 )
 _FRONT = (
-    *("terms", "engine", "palette", "charts", "share", "style", "frame"),
-    *("view_selection", "view_path", "view_patches", "view_adapter", "main"),
+    *("container", "terms", "engine", "palette", "charts", "share", "style", "frame"),
+    *("view_selection", "view_path", "view_patches", "view_adapter", "view_scrubber", "main"),
 )
 # Numbers per seed: up to 24 generation systems, one fit and seven validation systems, on three axes and time.
 _DRAWN = (24 + 1 + 7) * 4

@@ -169,9 +169,12 @@ def record_freeze_then_select(
     found = replace(rule.select_from(systems, params.svws).with_refit("ridge"), field=field)
     history = field.made.history
     assert history is not None
-    losses = {"data": history.error, "held_out": float(found.risks.mean())}
+    misfit = field(np.column_stack([observations.x, observations.t])) - observations.y
+    losses = {"data": float(np.mean(misfit**2)), "held_out": float(found.risks.mean())}
     stopped = "budget" if history.updates == settings.training.epochs else "patience"
-    about = {**about, "kept": history.kept, "stopped_by": stopped}
+    # Until the background is fitted the field does not move, and there is no equation to read off it.
+    begin = settings.training.background_epochs + 1
+    about = {**about, "sparse_from": begin, "kept": history.kept, "stopped_by": stopped}
     return found, recorder.path(about, history.updates, losses, found)
 
 

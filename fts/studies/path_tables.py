@@ -132,7 +132,7 @@ def _check_path(path: SupportPath, task: Task, folder: Path) -> Iterator[str]:
     records = [one for one in tables.read_study(task.study, folder) if one.key == task.key]
     if not records:
         yield f"{where} has no record in {task.study}.jsonl: record it again"
-    elif tuple(records[0].terms) != path.names_at(path.end):
+    elif set(records[0].terms) != set(path.names_at(path.end)):
         yield f"{where} ends with {path.names_at(path.end)}, its record has {tuple(records[0].terms)}"
 
 

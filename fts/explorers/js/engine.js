@@ -44,6 +44,7 @@ async function startWorker() {
   }
 }
 
-function bytesOf(data) {
+/** The bytes of a model's trait, whichever view of them the host keeps. */
+export function bytesOf(data) {
   return data instanceof Uint8Array ? data : new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
 }

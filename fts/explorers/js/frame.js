@@ -4,7 +4,7 @@ import { ask } from "./engine.js";
 import { shareState, sharedState } from "./share.js";
 import { STYLE } from "./style.js";
 
-/** Builds an explorer into `el`; `view` is {task(frame), draw(frame, answer)}. */
+/** Builds an explorer into `el`; `view` is {question(frame), draw(frame, answer)}, or answers itself with `answer(frame)`. */
 export class Frame {
   constructor(model, el, sources, view, inPage) {
     Object.assign(this, { model, el, sources, view, inPage });
@@ -67,6 +67,13 @@ export class Frame {
   }
 
   async update() {
+    if (this.view.answer) {
+      const began = performance.now();
+      this.last = this.view.answer(this);
+      this.draw();
+      this.root.dataset.milliseconds = (performance.now() - began).toFixed(1);
+      return this.root.setAttribute("aria-busy", "false");
+    }
     const { task, question } = this.view.question(this);
     this.root.setAttribute("aria-busy", "true");
     // Only what takes long shows: a bar that flickers at every step tells nothing.
@@ -107,9 +114,10 @@ export class Frame {
     this.root = make("section", { class: "fts-explorer", "aria-label": this.model.get("heading"), "data-view": this.model.get("view"), "data-key": this.model.get("key"), id: `fts-${this.model.get("key")}` });
     const head = make("div", { class: "fts-head" }, make("strong", {}, this.model.get("heading")));
     if (this.sources.length > 1) head.append(this.chooser());
-    this.resetButton = make("button", { type: "button", class: "fts-reset" }, "Reset to the paper's values");
+    this.resetButton = make("button", { type: "button", class: "fts-reset" }, this.view.resetLabel ?? "Reset to the paper's values");
     this.resetButton.onclick = () => this.set(this.paper);
     const grid = make("div", { class: "fts-controls" });
+    if (this.controls.length === 1) grid.style.gridTemplateColumns = "1fr";
     this.inputs = new Map();
     for (const control of this.controls) grid.append(control.options ? this.options(control) : this.slider(control));
     this.bar = make("progress", { max: 1, value: 0, "aria-label": "weak systems computed" });
@@ -121,7 +129,7 @@ export class Frame {
   }
 
   chooser() {
-    const select = make("select", { "aria-label": "Frozen field" });
+    const select = make("select", { "aria-label": this.view.choiceLabel ?? "Frozen field" });
     this.sources.forEach((source, i) => select.append(make("option", { value: i }, source.get("info").label)));
     select.onchange = () => {
       // What the paper sets differently for the new field follows it; the rest stays where the reader put it.

@@ -4,9 +4,10 @@ import { Frame } from "./frame.js";
 import { adapterView } from "./view_adapter.js";
 import { patchesView } from "./view_patches.js";
 import { pathView } from "./view_path.js";
+import { scrubberView } from "./view_scrubber.js";
 import { selectionView } from "./view_selection.js";
 
-const VIEWS = { selection: selectionView, patches: patchesView, path: pathView, adapter: adapterView };
+const VIEWS = { selection: selectionView, patches: patchesView, path: pathView, adapter: adapterView, scrubber: scrubberView };
 
 /** Mount one explorer; `inPage` is set where there is no kernel and the address is ours to write. */
 async function render({ model, el, inPage = false }) {
