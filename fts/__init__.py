@@ -18,7 +18,7 @@ The package reads from top to bottom; whatever stands in a line imports only lin
     baselines/     other methods: the same observations -> the same selection
     methods        every method by its name, behind one signature
     paths/         support along a training: what stopping at each step would have reported
-    discovery      samples -> an equation to trust, or an honest "not identifiable"
+    discovery/     samples -> an equation with standard errors, and a verdict on it
     ----------------------------------------------------- here begins the truth
     data/          problems, solvers, reference trajectories and how they are observed
     metrics        selection and field against the truth
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from fts.data.trajectories import Trajectory as Trajectory
     from fts.data.trajectories import observe as observe
     from fts.data.trajectories import simulate as simulate
-    from fts.discovery import Discovery as Discovery
-    from fts.discovery import discover as discover
+    from fts.discovery.discover import Discovery as Discovery
+    from fts.discovery.discover import discover as discover
     from fts.domain import Domain as Domain
     from fts.equations.equation import Equation as Equation
     from fts.equations.terms import Library as Library
@@ -71,7 +71,7 @@ _HOME = {
     "recipes": ("fit", "fit_with_variance"),
     "svws.selection": ("Selection",),
     "svws.select": ("select",),
-    "discovery": ("Discovery", "discover"),
+    "discovery.discover": ("Discovery", "discover"),
     "data.problems": ("Problem", "problem"),
     "data.trajectories": ("Trajectory", "observe", "simulate"),
     "data.released": ("read_trajectory",),

@@ -104,7 +104,7 @@ def _problems() -> int:
 def _discover(options: argparse.Namespace) -> int:
     # Imported here: listing problems or asking for help should not wait for the solvers.
     from fts import files
-    from fts.discovery import discover
+    from fts.discovery.discover import discover
     from fts.readers.samples import read_samples
 
     for path in (options.output, options.report):

@@ -19,6 +19,10 @@ LEAST_POINTS = 4
 _SMALLEST, _LARGEST = 1e-60, 1e60
 
 
+class TooLittle(ValueError):
+    """The samples carry no field to read an equation off: too few, or nothing in them varies."""
+
+
 @dataclass(frozen=True)
 class SensorGrid:
     """Samples at every sensor for every frame; `axes` is kept when the sensors fill a full tensor grid."""
@@ -73,7 +77,7 @@ class Observations:
         self._refuse_duplicates()
         for name, values in (("frames", np.unique(self.t)), ("positions", np.unique(self.x, axis=0))):
             if len(values) < LEAST_POINTS:
-                raise ValueError(
+                raise TooLittle(
                     f"only {len(values)} distinct {name}: a field needs at least {LEAST_POINTS}, add samples"
                 )
 

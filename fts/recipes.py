@@ -54,6 +54,16 @@ def fit_with_variance(
     return field, None
 
 
+def possible_fields(
+    field: Field, variance: Field | None, count: int, rng: np.random.Generator
+) -> tuple[Field, ...]:
+    """Fields the samples allow, drawn from the posterior around `field`; none where the recipe has none."""
+    from fts.kernel.draws import drawn
+    from fts.kernel.posterior import PosteriorVariance
+
+    return drawn(variance.posterior, field, count, rng) if isinstance(variance, PosteriorVariance) else ()
+
+
 def make(
     observations: Observations, params: FieldParams, *, progress: bool = False
 ) -> FrozenField | CoordinateField:

@@ -13,10 +13,10 @@ from scipy.integrate import solve_ivp
 from scipy.sparse import csr_array, diags_array
 
 from fts.data.problems import Problem
+from fts.equations.evolve import stepper, wavenumbers
 
 # Steps that agree with the released trajectories: KS to 3e-12, KdV to the released integrator's own error.
 _STEP = {"kdv": 0.01, "ks": 0.025}
-_CONTOUR_POINTS = 32
 
 
 def solve(problem: Problem) -> Float[np.ndarray, "..."]:
@@ -49,45 +49,23 @@ def _etdrk4(
 ) -> np.ndarray:
     """Fourth-order exponential time differencing of u_t = L u + flux * (u^2)_x (ETDRK4)."""
     (x,) = problem.axes
-    k = 2 * np.pi / problem.domain.extents[0] * np.arange(x.size // 2 + 1)
-    # An odd derivative of the Nyquist mode has no meaning on the grid.
-    k_odd = np.where(np.arange(k.size) == x.size // 2, 0.0, k)
-    step = _STEP[problem.name]
+    k, k_odd = (wavenumbers(x.size, problem.domain.extents[0], odd=odd) for odd in (False, True))
     multiplier = linear(k_odd if problem.name == "kdv" else k).astype(complex)
-    full, half, q, f1, f2, f3 = _coefficients(multiplier, step)
+    one = stepper(multiplier, _STEP[problem.name])
 
     def nonlinear(v: np.ndarray) -> np.ndarray:
         return flux * 1j * k_odd * np.fft.rfft(np.fft.irfft(v, n=x.size) ** 2)
 
     v = np.fft.rfft(initial(x))
     frames = problem.frames
-    steps = round((frames[1] - frames[0]) / step)
+    steps = round((frames[1] - frames[0]) / _STEP[problem.name])
     u = np.empty(problem.shape)
     u[:, 0] = initial(x)
     for frame in range(1, frames.size):
         for _ in range(steps):
-            n_v = nonlinear(v)
-            a = half * v + q * n_v
-            n_a = nonlinear(a)
-            b = half * v + q * n_a
-            n_b = nonlinear(b)
-            c = half * a + q * (2 * n_b - n_v)
-            v = full * v + f1 * n_v + 2 * f2 * (n_a + n_b) + f3 * nonlinear(c)
+            v = one.advance(v, nonlinear)
         u[:, frame] = np.fft.irfft(v, n=x.size)
     return u
-
-
-def _coefficients(multiplier: np.ndarray, step: float) -> tuple[np.ndarray, ...]:
-    """exp(hL), exp(hL/2) and four weights, as means over a circle around each hL (Kassam and Trefethen)."""
-    z = step * multiplier
-    angles = np.exp(2j * np.pi * (np.arange(1, _CONTOUR_POINTS + 1) - 0.5) / _CONTOUR_POINTS)
-    r = z[:, None] + angles[None, :]
-    e = np.exp(r)
-    q = step * np.mean((np.exp(r / 2) - 1) / r, axis=1)
-    f1 = step * np.mean((-4 - r + e * (4 - 3 * r + r**2)) / r**3, axis=1)
-    f2 = step * np.mean((2 + r + e * (r - 2)) / r**3, axis=1)
-    f3 = step * np.mean((-4 - 3 * r - r**2 + e * (4 - r)) / r**3, axis=1)
-    return np.exp(z), np.exp(z / 2), q, f1, f2, f3
 
 
 def _advected_gaussian(problem: Problem) -> np.ndarray:

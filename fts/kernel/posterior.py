@@ -15,7 +15,7 @@ from tqdm.auto import tqdm
 from fts.domain import Domain, grid_points
 from fts.kernel.covariance import SampleAxis, Spectrum, decompose, factors, multiply, precision, rotate
 from fts.kernel.search import Choice, search
-from fts.observations import Observations
+from fts.observations import Observations, TooLittle
 
 _BAR_DELAY = 2.0  # seconds; what is faster shows no bar
 _BLOCK = 4096  # grid points of scattered sensors evaluated at once
@@ -98,7 +98,9 @@ def condition(observations: Observations, *, progress: bool = True) -> Posterior
     parts = factors(grid.sensors, grid.axes, grid.frames, observations.domain)
     mean, scale = float(grid.values.mean()), float(grid.values.std())
     if scale <= 1e-12 * max(abs(mean), np.finfo(float).tiny):
-        raise ValueError(f"all samples equal {mean}: a constant field has nothing to fit")
+        raise TooLittle(
+            f"all samples equal {mean}: a constant field obeys every equation without sources, measure one that varies"
+        )
     values = ((grid.values - mean) / scale).reshape(*(len(part.points) for part in parts))
     with tqdm(total=2 * len(parts) + 1, desc="fit", disable=not progress, delay=_BAR_DELAY) as bar:
         choice = search(parts, values, bar.update)

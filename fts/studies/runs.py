@@ -80,7 +80,7 @@ def describe(found: Selection, truth: Equation) -> dict[str, Any]:
         }
     if found.refits:
         kept |= {"preferred": found.preferred, "refits": _refits(found, truth)}
-        kept["intervals"] = {name: list(ends) for name, ends in found.intervals.items()}
+        kept["deviations"] = found.deviations
     if found.notes:
         kept["notes"] = dict(found.notes)
     if found.variants:

@@ -69,7 +69,7 @@ def refits(
         (f"{leading}pooled", f"{leading}robust"),
         key=lambda name: float(np.linalg.norm(found[name].deviation * norms)),
     )
-    return replace(selection, xi=found[preferred].xi, refits=found, preferred=preferred, by_system=by_system)
+    return replace(selection, xi=found[preferred].xi, refits=found, preferred=preferred)
 
 
 def row_variances(
@@ -79,6 +79,11 @@ def row_variances(
     nodes = tuple(max(_COARSEST, n // _COARSER) for n in params.nodes)
     coarse, only = replace(params, nodes=nodes), Library.parse(["u"])
     return np.concatenate([assemble(variance, only, coarse, one.phase).A[:, 0] for one in systems])
+
+
+def row_root(count: int, variances: Float[np.ndarray, " m"] | None) -> Float[np.ndarray, " m"]:
+    """Square roots of the weights that lead: 1 / variance where variances are known, else equal."""
+    return list(_row_roots(count, variances).values())[-1]
 
 
 def _row_roots(count: int, variances: Float[np.ndarray, " m"] | None) -> dict[str, np.ndarray]:

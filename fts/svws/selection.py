@@ -119,7 +119,6 @@ class Selection:
         default_factory=dict
     )  # "ridge" (the paper's), "pooled", "robust", …
     preferred: str = ""  # the refit that `xi` is
-    by_system: Float[np.ndarray, "systems J"] | None = None  # refits on single systems, for the spread
     field: Field | None = None  # what the equation was read off, where there is one
     seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)  # what the stages took
     notes: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # what a method reports of its run
@@ -164,18 +163,6 @@ class Selection:
         """Normalized risks of the selected support on the validation systems."""
         trace = self._traced()
         return trace.risks[trace.winner]
-
-    @property
-    def intervals(self) -> dict[str, tuple[float, float]]:
-        """Lowest and highest coefficient over refits on single systems: the spread from the patches' places.
-
-        An error of the field that all systems share does not show in it.
-        """
-        if self.by_system is None:
-            raise ValueError(f"the selection by {self.method} was made without systems to refit on")
-        low, high = self.by_system.min(axis=0), self.by_system.max(axis=0)
-        places = {name: self.library.index(name) for name in self.support}
-        return {name: (float(low[j]), float(high[j])) for name, j in places.items()}
 
     @property
     def deviations(self) -> dict[str, float]:

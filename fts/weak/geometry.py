@@ -15,6 +15,7 @@ from jaxtyping import Float
 
 from fts.equations.terms import Library
 from fts.fields.frozen import Field
+from fts.observations import TooLittle
 from fts.params import WeakParams
 from fts.weak.assembly import WeakSystem, assemble
 
@@ -97,8 +98,9 @@ def _corner(rows: Float[np.ndarray, "m n"], extent: float, periodic: bool) -> fl
         rows = rows - rows.mean(axis=1, keepdims=True)
     amplitude = np.abs(np.fft.rfft(rows, axis=1)).mean(axis=0)[1:]
     if amplitude.max() == 0.0:
-        raise ValueError(
-            "the field is constant along an axis: no length to choose patches from; give WeakParams"
+        raise TooLittle(
+            "the field does not vary along an axis, so terms cannot be told apart along it: measure a record in "
+            "which it does, or drop the axis"
         )
     total = np.cumsum(amplitude)
     misfits = [_line_misfit(total[: i + 1]) + _line_misfit(total[i:]) for i in range(1, len(total) - 1)]

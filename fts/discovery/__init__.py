@@ -1,0 +1,1 @@
+"""Samples -> an equation with standard errors and a verdict: identified, ambiguous or not identifiable."""

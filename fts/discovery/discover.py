@@ -1,0 +1,149 @@
+"""A user's samples -> an equation with standard errors and a verdict: fit, freeze, select, compare, say.
+
+No truth enters. What is printed as uncertainty is what decides the verdict.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fts import recipes
+from fts.discovery.evidence import Evidence, Judged, gather
+from fts.discovery.rivals import find
+from fts.discovery.verdict import Verdict, refused, state
+from fts.domain import Domain
+from fts.equations.equation import Equation
+from fts.fields.frozen import Field, FrozenField
+from fts.observations import Observations, TooLittle
+from fts.params import DEFAULT_LIBRARIES, VERDICT, VerdictParams
+from fts.readers import read_samples
+from fts.recipes import Recipe
+from fts.svws import refits, rule
+from fts.svws.selection import Selection
+from fts.svws.settings import Prepared, prepare
+
+# Phases and draws are the same for the same samples: a verdict is repeatable.
+_SEED = 20_270
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """What was found in samples, how sure it is, and what else it could be.
+
+    Where the samples carry no field, `field` and `selection` are None and the verdict says why.
+    """
+
+    observations: Observations | None
+    field: FrozenField | None
+    selection: Selection | None
+    verdict: Verdict
+
+    @property
+    def identified(self) -> bool:
+        """True when nothing speaks against the equation."""
+        return self.verdict.status == "identified"
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Every reason not to trust the equation, with its number and remedy."""
+        return self.verdict.reasons
+
+    @property
+    def equation(self) -> Equation:
+        """The selected equation, whether or not it is to be trusted; empty where nothing was selected."""
+        return Equation((), []) if self.selection is None else self.selection.equation
+
+    @property
+    def standard_errors(self) -> dict[str, float]:
+        """Standard error by selected term: regions of space-time left out, and the field's own uncertainty."""
+        return {} if self.selection is None else self.selection.deviations
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON form: equation, coefficients with standard errors, verdict."""
+        values = {} if self.selection is None else self.selection.coefficients
+        errors = self.standard_errors
+        terms = {name: {"value": value, "standard_error": errors[name]} for name, value in values.items()}
+        return {"equation": str(self.equation), "terms": terms, "verdict": self.verdict.as_dict()}
+
+    def __str__(self) -> str:
+        lines = [f"{self.verdict.status}: {self.equation}" if self.selection else self.verdict.status]
+        lines += [f"  {name}: {text}" for name, text in self._values().items()]
+        lines += [f"- {reason}" for reason in self.verdict.reasons]
+        lines += [f"rival: {one.equation}  (leaves {one.risk:.2g} of u_t)" for one in self.verdict.rivals]
+        return "\n".join(lines)
+
+    def _repr_markdown_(self) -> str:
+        lines = [f"**{self.verdict.status.capitalize()}.** ${self.equation.latex}$", ""]
+        lines += [f"- `{name}`: {text}" for name, text in self._values().items()]
+        lines += [f"- {reason}" for reason in self.verdict.reasons]
+        lines += [f"- rival: ${one.equation.latex}$, leaves {one.risk:.2g}" for one in self.verdict.rivals]
+        return "\n".join(lines)
+
+    def _values(self) -> dict[str, str]:
+        values = {} if self.selection is None else self.selection.coefficients
+        return {name: f"{value:.4g} ± {self.standard_errors[name]:.2g}" for name, value in values.items()}
+
+
+def discover(
+    samples: str | Path | Observations,
+    library: str | Sequence[str] | None = None,
+    *,
+    recipe: Recipe = "auto",
+    domain: Domain | None = None,
+    progress: bool = True,
+    params: VerdictParams = VERDICT,
+) -> Discovery:
+    """Everything from samples to verdict: `samples` is a file (.csv, .npz, .fts) or Observations.
+
+    `library` is a list of terms or a name; by default a general one for the number of spatial axes. `domain`
+    says where the field lives and which axes are periodic, by default the samples' bounding box.
+    """
+    observations = None
+    try:
+        observations = samples if isinstance(samples, Observations) else read_samples(samples, domain)
+        field, variance = recipes.fit_with_variance(observations, recipe, progress=progress)
+        terms = library if library is not None else DEFAULT_LIBRARIES[observations.domain.dimension]
+        ready = prepare(field, terms)
+    except TooLittle as error:
+        return Discovery(observations, None, None, refused(str(error)))
+    selection, verdict = examine(field, ready, variance, params)
+    return Discovery(observations, field, selection, verdict)
+
+
+def examine(
+    field: FrozenField, ready: Prepared, variance: Field | None, params: VerdictParams = VERDICT
+) -> tuple[Selection, Verdict]:
+    """The equation the evidence speaks for, its coefficients with one uncertainty, and the verdict."""
+    variances = None if variance is None else refits.row_variances(variance, ready.weak, ready.systems)
+    proposed = rule.select_from(ready.systems, ready.params, variances)
+    rng = np.random.default_rng(_SEED)
+    possible = recipes.possible_fields(field, variance, params.draws, rng)
+    evidence = gather(ready, field, variance, possible, rng)
+    places = tuple(ready.library.index(name) for name in proposed.support)
+    finding = find(evidence, places, params)
+    chosen = finding.chosen
+    selection = proposed if chosen.support == places else _refitted(ready, evidence, chosen, variances)
+    selection = replace(_with_field_error(selection, evidence, chosen), field=field)
+    return selection, state(finding, evidence, ready.library, params)
+
+
+def _refitted(ready: Prepared, evidence: Evidence, chosen: Judged, variances: np.ndarray | None) -> Selection:
+    """The chosen support with coefficients refitted as SVWS refits its own."""
+    generation, fit, validation = rule.roles(ready.systems, ready.params)
+    xi = np.zeros(len(ready.library))
+    xi[list(chosen.support)] = chosen.share / evidence.norms[list(chosen.support)]
+    bare = Selection(ready.library, xi, "evidence")
+    return refits.refits(bare, (*generation, fit), validation, ready.params, variances)
+
+
+def _with_field_error(selection: Selection, evidence: Evidence, chosen: Judged) -> Selection:
+    """Standard errors of the preferred refit with what the field's own uncertainty adds."""
+    shift = np.zeros(len(selection.library))
+    shift[list(chosen.support)] = chosen.shift / evidence.norms[list(chosen.support)]
+    found = {
+        name: replace(one, deviation=np.hypot(one.deviation, shift)) for name, one in selection.refits.items()
+    }
+    return replace(selection, refits=found)

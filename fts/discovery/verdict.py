@@ -1,0 +1,151 @@
+"""Finding -> Verdict: identified, ambiguous or not identifiable, in sentences with their numbers and remedies."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from fts.discovery.evidence import Evidence, Judged
+from fts.discovery.rivals import Finding
+from fts.equations.equation import Equation
+from fts.equations.terms import Library
+from fts.params import VerdictParams
+
+Status = Literal["identified", "ambiguous", "not identifiable"]
+# Rivals told to a reader; there may be dozens.
+_TOLD = 5
+# Columns whose cosine is beyond this look alike: what tells them apart is less than a hundredth.
+_ALIKE = 0.99
+
+
+@dataclass(frozen=True)
+class Rival:
+    """Another equation the samples allow, and what it leaves of u_t on this field."""
+
+    equation: Equation
+    risk: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What may be said about an equation, why, and what else the samples allow."""
+
+    status: Status
+    reasons: tuple[str, ...]
+    rivals: tuple[Rival, ...] = ()
+    risk: float = float("nan")  # fraction of u_t (squared) the equation leaves unexplained
+    expected: float = float("nan")  # what the field's uncertainty lets expect
+    margin: float = 0.0  # least ratio over all tests, at least one when identified
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        rivals = [{"equation": str(one.equation), "risk": one.risk} for one in self.rivals]
+        numbers = {name: _number(getattr(self, name)) for name in ("risk", "expected", "margin")}
+        return {"status": self.status, "reasons": list(self.reasons), "rivals": rivals} | numbers
+
+
+def refused(reason: str) -> Verdict:
+    """The verdict on samples that carry no field to read an equation off."""
+    return Verdict("not identifiable", (reason,))
+
+
+def state(finding: Finding, evidence: Evidence, library: Library, params: VerdictParams) -> Verdict:
+    """The verdict, every failed test a sentence."""
+    chosen, failed = finding.chosen, {name for name, value in finding.margins.items() if value < 1}
+    reasons, status = [], "identified"
+    if not chosen.support:
+        reasons.append(
+            "no term stands out: within its uncertainty the field does not change in time; measure a record in "
+            "which it moves, or with less noise"
+        )
+    elif "significance" in failed:
+        reasons += [_weak(evidence, chosen, params)]
+    if failed & {"expectation", "risk"}:
+        reasons += _unexplained(finding, failed, params)
+    if reasons:
+        status = "not identifiable"
+    elif failed:
+        status = "ambiguous"
+    if "rivals" in failed:
+        reasons += _exchanges(finding, evidence)
+    if "completeness" in failed:
+        reasons.append(_incomplete(finding, evidence))
+    rivals = tuple(_rival(one, evidence, library) for one in (*finding.rivals, *finding.additions)[:_TOLD])
+    return Verdict(status, tuple(reasons), rivals, chosen.risk, chosen.expected, finding.margin)
+
+
+def _weak(evidence: Evidence, chosen: Judged, params: VerdictParams) -> str:
+    names = [evidence.names[j] for j in chosen.support]
+    weak = [
+        f"{name} ({value:.1f})"
+        for name, value in zip(names, chosen.significant, strict=True)
+        if value < params.significance
+    ]
+    return (
+        f"{', '.join(weak)}: coefficients of less than {params.significance:g} standard errors; "
+        "add samples, or measure with less noise"
+    )
+
+
+def _unexplained(finding: Finding, failed: set[str], params: VerdictParams) -> list[str]:
+    found, chosen = [], finding.chosen
+    if "expectation" in failed:
+        found.append(
+            f"every equation in the library leaves at least {finding.surprise:.1f} times what the field's "
+            "uncertainty lets expect: a term is missing, or the field is worse than it knows; add terms or samples"
+        )
+    if "risk" in failed:
+        found.append(
+            f"{chosen.risk:.0%} of u_t is unexplained, more than {params.risk:.0%}: add samples or terms"
+        )
+    return found
+
+
+def _exchanges(finding: Finding, evidence: Evidence) -> list[str]:
+    """Terms that other plausible equations do without, and the terms that stand in for them."""
+    chosen, told = set(finding.chosen.support), []
+    for one in finding.rivals:
+        gone, new = sorted(chosen - set(one.support)), sorted(set(one.support) - chosen)
+        alike = [
+            f"{evidence.names[i]} and {evidence.names[j]}"
+            for i in gone
+            for j in new
+            if abs(_cosine(evidence, i, j)) > _ALIKE
+        ]
+        sentence = (
+            f"{alike[0]} cannot be told apart: on this field they are proportional"
+            if alike
+            else f"without {_listed(evidence, gone)} another equation explains the samples as well"
+            + (f", with {_listed(evidence, new)} instead" if new else "")
+        )
+        if sentence not in told:
+            told.append(sentence)
+    remedy = "measure another initial state, with more wavenumbers or amplitudes, or with less noise"
+    return [f"{sentence}; {remedy}" for sentence in told[:2]]
+
+
+def _incomplete(finding: Finding, evidence: Evidence) -> str:
+    chosen = set(finding.chosen.support)
+    names = [evidence.names[j] for one in finding.additions for j in one.support if j not in chosen]
+    return (
+        f"{', '.join(names)} cannot be excluded: the samples do not bound their part in u_t; add samples, or "
+        "measure with less noise"
+    )
+
+
+def _rival(one: Judged, evidence: Evidence, library: Library) -> Rival:
+    terms = tuple(library[j] for j in one.support)
+    return Rival(Equation(terms, one.share / evidence.norms[list(one.support)]), one.risk)
+
+
+def _cosine(evidence: Evidence, i: int, j: int) -> float:
+    gram = evidence.regions.gram.sum(axis=0)
+    return float(gram[i, j] / np.sqrt(gram[i, i] * gram[j, j]))
+
+
+def _listed(evidence: Evidence, terms: list[int]) -> str:
+    return " and ".join(evidence.names[j] for j in terms)
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
