@@ -53,12 +53,94 @@ def test_the_verdict_does_not_depend_on_the_units(tmp_path, rng):
     assert result.selection.support == ("u_x", "u_xx")
 
 
+def _measured(value, *, length=2 * np.pi, duration=1.0, sensors=40, frames=30, noise=0.0):
+    rng = np.random.default_rng(0)
+    x, t = np.sort(rng.uniform(0, length, sensors)), np.linspace(0, duration, frames)
+    x, t = (array.ravel() for array in np.meshgrid(x, t, indexing="ij"))
+    y = value(x, t)
+    y = y + noise * y.std() * rng.standard_normal(y.size)
+    return fts.Observations(x[:, None], t, y, fts.Domain((0.0,), (length,), 0.0, duration, (True,)))
+
+
+@pytest.mark.parametrize(
+    ("value", "options", "rival"),
+    [
+        (lambda x, t: np.exp(-0.3 * t) * np.sin(x), {}, "cannot be told apart"),
+        (
+            lambda x, t: np.exp(-0.3 * t) * np.sin(x) + 0.5 * np.exp(-1.2 * t) * np.cos(2 * x),
+            {},
+            "with u and u_xxxx instead",
+        ),
+        (lambda x, t: np.sin(x - t), {"duration": 3.0}, "u_x and u_xxx cannot be told apart"),
+        (
+            lambda x, t: 0.5 / np.cosh(0.5 * (x - t - 10)) ** 2,
+            {"length": 40.0, "duration": 15.0, "sensors": 60, "frames": 60},
+            "with u*u_x and u_xxx instead",
+        ),
+    ],
+    ids=["one mode of heat", "two modes of heat", "a travelling wave", "a soliton"],
+)
+def test_fields_that_carry_too_little_are_ambiguous(value, options, rival):
+    result = fts.discover(_measured(value, **options), progress=False)
+    assert result.verdict.status == "ambiguous"
+    assert any(rival in reason for reason in result.doubts), result.doubts
+    assert result.verdict.rivals
+    assert all(one.risk < 1e-6 for one in result.verdict.rivals)
+    assert "rival: " in str(result)
+    assert "rival: " in result._repr_markdown_()
+
+
+@pytest.mark.parametrize(
+    "observations",
+    [
+        _measured(lambda x, t: np.sin(x) * np.cos(t), duration=4.0),
+        _measured(lambda x, t: np.sin(x) + 0.3 * np.cos(2 * x)),
+        _measured(lambda x, t: np.sin(x) + 0.3 * np.cos(2 * x), noise=0.05),
+        _measured(lambda x, t: 3.0 + 0 * x),
+    ],
+    ids=["a standing wave", "steady", "steady with noise", "constant"],
+)
+def test_samples_without_an_answer_get_a_verdict(observations):
+    result = fts.discover(observations, progress=False)
+    assert result.verdict.status == "not identifiable"
+    assert result.doubts
+    assert result.as_dict()["verdict"]["status"] == "not identifiable"
+    assert "not identifiable" in str(result)
+
+
+def test_a_hopelessly_small_file_gets_a_verdict(tmp_path):
+    path = _write(tmp_path / "few.csv", np.random.default_rng(0).random((3, 3)))
+    result = fts.discover(path, progress=False)
+    assert result.verdict.status == "not identifiable"
+    assert result.selection is None
+    assert str(result.equation) == "u_t = 0"
+    assert "add samples" in result.doubts[0]
+
+
+@pytest.mark.parametrize("gone", ["u_xx", "u_x"])
+def test_a_library_without_the_governing_term_is_found_out(gone):
+    offered = [term for term in TERMS if term != gone]
+    result = fts.discover(_measured(_heat), offered, progress=False)
+    assert not result.identified
+
+
+def test_standard_errors_belong_to_the_printed_coefficients():
+    result = fts.discover(_measured(_heat, noise=0.05), TERMS, progress=False)
+    assert result.identified, result.doubts
+    said = result.as_dict()["terms"]
+    for name, true in {"u_x": 0.5, "u_xx": 0.3}.items():
+        assert said[name]["value"] == result.selection.coefficients[name]
+        assert abs(said[name]["value"] - true) < 3 * said[name]["standard_error"]
+        assert said[name]["standard_error"] < 0.1 * true
+        assert f"{name}: {said[name]['value']:.4g} ± " in str(result)
+
+
 def test_pure_noise_is_not_identifiable(tmp_path, rng):
     path = _write(tmp_path / "noise.csv", _samples(rng, lambda x, t: rng.standard_normal(x.size)))
     result = fts.discover(path, TERMS, domain=BOX, progress=False)
     assert not result.identified
-    assert "not identifiable" in str(result)
-    assert "Not identifiable" in result._repr_markdown_()
+    assert str(result).startswith(result.verdict.status)
+    assert result.verdict.status.capitalize() in result._repr_markdown_()
 
 
 def test_the_command_says_what_it_found(tmp_path, rng, capsys):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fts import recipes
-from fts.discovery.evidence import Evidence, Judged, gather
+from fts.discovery.evidence import Evidence, Weighed, gather
 from fts.discovery.rivals import find
 from fts.discovery.verdict import Verdict, refused, state
 from fts.domain import Domain
@@ -58,7 +58,7 @@ class Discovery:
 
     @property
     def standard_errors(self) -> dict[str, float]:
-        """Standard error by selected term: regions of space-time left out, and the field's own uncertainty."""
+        """Standard error by term: regions of space-time left out, and the field's own uncertainty."""
         return {} if self.selection is None else self.selection.deviations
 
     def as_dict(self) -> dict[str, Any]:
@@ -130,7 +130,9 @@ def examine(
     return selection, state(finding, evidence, ready.library, params)
 
 
-def _refitted(ready: Prepared, evidence: Evidence, chosen: Judged, variances: np.ndarray | None) -> Selection:
+def _refitted(
+    ready: Prepared, evidence: Evidence, chosen: Weighed, variances: np.ndarray | None
+) -> Selection:
     """The chosen support with coefficients refitted as SVWS refits its own."""
     generation, fit, validation = rule.roles(ready.systems, ready.params)
     xi = np.zeros(len(ready.library))
@@ -139,7 +141,7 @@ def _refitted(ready: Prepared, evidence: Evidence, chosen: Judged, variances: np
     return refits.refits(bare, (*generation, fit), validation, ready.params, variances)
 
 
-def _with_field_error(selection: Selection, evidence: Evidence, chosen: Judged) -> Selection:
+def _with_field_error(selection: Selection, evidence: Evidence, chosen: Weighed) -> Selection:
     """Standard errors of the preferred refit with what the field's own uncertainty adds."""
     shift = np.zeros(len(selection.library))
     shift[list(chosen.support)] = chosen.shift / evidence.norms[list(chosen.support)]

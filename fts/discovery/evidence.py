@@ -51,7 +51,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Judged:
+class Weighed:
     """What the evidence says of one support."""
 
     support: tuple[int, ...]
@@ -82,12 +82,14 @@ def gather(
     scale = np.where(norms > 0, size / np.where(norms > 0, norms, 1.0), 0.0)
     parts = [blocks == k for k in np.unique(blocks)]
     regions = _stack([_moments(rows[part] * scale / size, target[part] / size) for part in parts])
-    samples = [_sample(ready, field, variance, one, scale, phase) for one, phase in _placed(ready, possible, rng)]
+    samples = [
+        _sample(ready, field, variance, one, scale, phase) for one, phase in _placed(ready, possible, rng)
+    ]
     groups = [_stack(list(group)) for group in zip(*samples, strict=True)] if samples else [None] * 3
     return Evidence(ready.library.names, np.where(norms > 0, norms, np.inf) / size, regions, *groups)
 
 
-def judge(evidence: Evidence, supports: Int[np.ndarray, "n m"]) -> list[Judged]:
+def judge(evidence: Evidence, supports: Int[np.ndarray, "n m"]) -> list[Weighed]:
     """Every one of `supports`, all of the same size."""
     total = Moments(*(part.sum(axis=0, keepdims=True) for part in _parts(evidence.regions)))
     share = _solve(total, supports)[:, 0]
@@ -105,12 +107,12 @@ def judge(evidence: Evidence, supports: Int[np.ndarray, "n m"]) -> list[Judged]:
         shift = np.sqrt((moved**2).mean(axis=1))
     se = np.sqrt(jackknife + shift**2)
     return [
-        Judged(tuple(int(j) for j in support), *values[:3], float(values[3]), float(values[4]), values[5])
+        Weighed(tuple(int(j) for j in support), *values[:3], float(values[3]), float(values[4]), values[5])
         for support, *values in zip(supports, share, se, shift, risk, expected, left_out, strict=True)
     ]
 
 
-def worse(one: Judged, other: Judged) -> float:
+def worse(one: Weighed, other: Weighed) -> float:
     """By how many standard errors, over regions left out, `one` leaves more unexplained than `other`."""
     difference = one.left_out - other.left_out
     spread = float(difference.std(ddof=1)) * np.sqrt(len(difference))

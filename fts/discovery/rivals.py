@@ -12,7 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
-from fts.discovery.evidence import FLOOR, Evidence, Judged, judge, worse
+from fts.discovery.evidence import FLOOR, Evidence, Weighed, judge, worse
 from fts.params import VerdictParams
 
 # Libraries up to this size are searched completely, larger ones by adding to and exchanging in the best.
@@ -23,9 +23,9 @@ _COMPLETE, _BEAM = 10, 12
 class Finding:
     """The support chosen, its rivals, and how every test came out."""
 
-    chosen: Judged
-    rivals: tuple[Judged, ...]  # as plausible, and not the chosen terms with more added
-    additions: tuple[Judged, ...]  # the chosen terms and one more, that cannot be excluded
+    chosen: Weighed
+    rivals: tuple[Weighed, ...]  # as plausible, and not the chosen terms with more added
+    additions: tuple[Weighed, ...]  # the chosen terms and one more, that cannot be excluded
     surprise: float  # least risk over expected risk of any support; nan without a posterior
     margins: dict[str, float]  # by test, at least one where it was passed
 
@@ -42,7 +42,7 @@ def find(evidence: Evidence, also: Sequence[int], params: VerdictParams) -> Find
     surprise = _surprise(everything)
     scale = _scale(everything, surprise, params)
 
-    def excess(one: Judged, leeway: float = params.leeway) -> float:
+    def excess(one: Weighed, leeway: float = params.leeway) -> float:
         """At most one for a plausible support."""
         return min(one.risk / (leeway * scale * _expected(one, best)), worse(one, best) / params.worse)
 
@@ -59,14 +59,16 @@ def find(evidence: Evidence, also: Sequence[int], params: VerdictParams) -> Find
         and (one.significant >= params.significance).all()
     ]
 
-    def against(one: Judged) -> float:
+    def against(one: Weighed) -> float:
         """At most one for a rival; with a term more it has to explain at least as much as the chosen one."""
         if len(one.support) <= size:
             return excess(one)
         return max(one.risk, FLOOR) / (params.leeway_larger * max(chosen.risk, FLOOR))
 
     margins = {
-        "significance": float((chosen.significant / params.significance).min(initial=np.inf)) if size else 0.0,
+        "significance": float((chosen.significant / params.significance).min(initial=np.inf))
+        if size
+        else 0.0,
         "rivals": min((against(one) for one in others), default=np.inf),
         "risk": params.risk / max(chosen.risk, FLOOR),
     }
@@ -83,7 +85,7 @@ def find(evidence: Evidence, also: Sequence[int], params: VerdictParams) -> Find
     return Finding(chosen, tuple(rivals), open_ones, surprise, margins)
 
 
-def search(evidence: Evidence, also: Sequence[int], most: int) -> list[Judged]:
+def search(evidence: Evidence, also: Sequence[int], most: int) -> list[Weighed]:
     """All supports of a small library up to `most` terms; of a larger one those around the best."""
     usable = [j for j, norm in enumerate(evidence.norms) if np.isfinite(norm)]
     most = min(most, len(usable))
@@ -100,11 +102,15 @@ def search(evidence: Evidence, also: Sequence[int], most: int) -> list[Judged]:
         # Twice: an exchange may open the way to another.
         for _ in range(2):
             found += _extra(evidence, found, _exchanged(_leading(found, size), usable))
-    subsets = [part for size in range(1, len(also) + 1) for part in combinations(also, size)] if len(also) <= 8 else []
+    subsets = (
+        [part for size in range(1, len(also) + 1) for part in combinations(also, size)]
+        if len(also) <= 8
+        else []
+    )
     return found + _extra(evidence, found, subsets)
 
 
-def _leading(found: list[Judged], size: int) -> list[tuple[int, ...]]:
+def _leading(found: list[Weighed], size: int) -> list[tuple[int, ...]]:
     ranked = sorted((one for one in found if len(one.support) == size), key=lambda one: one.risk)
     return [one.support for one in ranked[:_BEAM]]
 
@@ -120,43 +126,41 @@ def _exchanged(supports: Sequence[tuple[int, ...]], usable: Sequence[int]) -> It
             yield from _grown([tuple(j for j in support if j != gone)], usable)
 
 
-def _extra(evidence: Evidence, found: list[Judged], supports: Sequence | Iterator) -> list[Judged]:
+def _extra(evidence: Evidence, found: list[Weighed], supports: Sequence | Iterator) -> list[Weighed]:
     """Those of `supports` that were not judged yet."""
     known = {one.support for one in found}
     new = sorted({support for support in supports if support and support not in known})
     sizes = sorted({len(support) for support in new})
-    return [
-        one for size in sizes for one in judge(evidence, np.array([s for s in new if len(s) == size]))
-    ]
+    return [one for size in sizes for one in judge(evidence, np.array([s for s in new if len(s) == size]))]
 
 
-def _additions(evidence: Evidence, chosen: Judged) -> list[Judged]:
+def _additions(evidence: Evidence, chosen: Weighed) -> list[Weighed]:
     usable = [j for j, norm in enumerate(evidence.norms) if np.isfinite(norm)]
     return _extra(evidence, [], _grown([chosen.support], usable))
 
 
-def _bound(one: Judged, chosen: Judged, params: VerdictParams) -> float:
+def _bound(one: Weighed, chosen: Weighed, params: VerdictParams) -> float:
     """The largest share of u_t the term added to `chosen` may have, |share| + 2 se, over what is allowed.
 
     Less is allowed where the estimate itself points away from zero.
     """
     (place,) = (i for i, j in enumerate(one.support) if j not in chosen.support)
-    allowed = params.suggested if one.significant[place] >= 1 else params.open
+    allowed = params.suggested if one.significant[place] >= params.suggestive else params.open
     return float(abs(one.share[place]) + 2 * one.se[place]) / allowed
 
 
-def _surprise(found: Sequence[Judged]) -> float:
+def _surprise(found: Sequence[Weighed]) -> float:
     if np.isnan(found[0].expected):
         return float("nan")
     return min(one.risk / max(one.expected, FLOOR) for one in found)
 
 
-def _expected(one: Judged, best: Judged) -> float:
+def _expected(one: Weighed, best: Weighed) -> float:
     """What the posterior expects; without one, what the best support leaves: an error nothing explains."""
     return max(best.risk if np.isnan(one.expected) else one.expected, FLOOR)
 
 
-def _scale(found: Sequence[Judged], surprise: float, params: VerdictParams) -> float:
+def _scale(found: Sequence[Weighed], surprise: float, params: VerdictParams) -> float:
     """The posterior's errors, corrected by the least surprising support: larger errors than it expects count
     in full, smaller ones down to a limit."""
     return 1.0 if np.isnan(surprise) else max(surprise, params.least_scale)

@@ -1,11 +1,11 @@
-"""Finding -> Verdict: identified, ambiguous or not identifiable, in sentences with their numbers and remedies."""
+"""Finding -> Verdict: identified, ambiguous or not identifiable, in sentences with numbers and remedies."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from fts.discovery.evidence import Evidence, Judged
+from fts.discovery.evidence import Evidence, Weighed
 from fts.discovery.rivals import Finding
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
@@ -55,8 +55,8 @@ def state(finding: Finding, evidence: Evidence, library: Library, params: Verdic
     reasons, status = [], "identified"
     if not chosen.support:
         reasons.append(
-            "no term stands out: within its uncertainty the field does not change in time; measure a record in "
-            "which it moves, or with less noise"
+            "no term stands out: no equation of the library explains how the field changes; measure a record "
+            "in which it moves, with less noise, or add terms"
         )
     elif "significance" in failed:
         reasons += [_weak(evidence, chosen, params)]
@@ -74,7 +74,7 @@ def state(finding: Finding, evidence: Evidence, library: Library, params: Verdic
     return Verdict(status, tuple(reasons), rivals, chosen.risk, chosen.expected, finding.margin)
 
 
-def _weak(evidence: Evidence, chosen: Judged, params: VerdictParams) -> str:
+def _weak(evidence: Evidence, chosen: Weighed, params: VerdictParams) -> str:
     names = [evidence.names[j] for j in chosen.support]
     weak = [
         f"{name} ({value:.1f})"
@@ -92,7 +92,7 @@ def _unexplained(finding: Finding, failed: set[str], params: VerdictParams) -> l
     if "expectation" in failed:
         found.append(
             f"every equation in the library leaves at least {finding.surprise:.1f} times what the field's "
-            "uncertainty lets expect: a term is missing, or the field is worse than it knows; add terms or samples"
+            "uncertainty lets expect: a term is missing, or the field is worse than it knows: add terms"
         )
     if "risk" in failed:
         found.append(
@@ -133,7 +133,7 @@ def _incomplete(finding: Finding, evidence: Evidence) -> str:
     )
 
 
-def _rival(one: Judged, evidence: Evidence, library: Library) -> Rival:
+def _rival(one: Weighed, evidence: Evidence, library: Library) -> Rival:
     terms = tuple(library[j] for j in one.support)
     return Rival(Equation(terms, one.share / evidence.norms[list(one.support)]), one.risk)
 

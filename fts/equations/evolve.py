@@ -27,7 +27,9 @@ class Stepper:
     q: Complex[np.ndarray, " *modes"]
     weights: tuple[np.ndarray, np.ndarray, np.ndarray]
 
-    def advance(self, v: np.ndarray, rate: Rate, half: Rate | None = None, end: Rate | None = None) -> np.ndarray:
+    def advance(
+        self, v: np.ndarray, rate: Rate, half: Rate | None = None, end: Rate | None = None
+    ) -> np.ndarray:
         """v one step later; `half` and `end` are the rates at those times where N depends on time."""
         half, end = half or rate, end or rate
         f1, f2, f3 = self.weights

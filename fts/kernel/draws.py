@@ -46,7 +46,9 @@ def drawn(posterior: Posterior, field: Field, count: int, rng: np.random.Generat
     """`count` fields the samples allow, around the frozen posterior mean `field`."""
     bases = _bases(posterior)
     nodes = [basis.nodes for basis in bases]
-    return tuple(DrawnField(field, bases, transform(_error(posterior, nodes, rng), bases)) for _ in range(count))
+    return tuple(
+        DrawnField(field, bases, transform(_error(posterior, nodes, rng), bases)) for _ in range(count)
+    )
 
 
 def _error(posterior: Posterior, nodes: list[np.ndarray], rng: np.random.Generator) -> np.ndarray:
@@ -54,10 +56,16 @@ def _error(posterior: Posterior, nodes: list[np.ndarray], rng: np.random.Generat
     space = [axis[:, None] for axis in nodes[:-1]]
     tensor = len(posterior.parts) == len(nodes)
     points = [*(space if tensor else [grid_points(tuple(nodes[:-1]))]), nodes[-1][:, None]]
-    waves = [_waves(part, chosen, rng) for part, chosen in zip(posterior.parts, posterior.choice.kernels, strict=True)]
+    waves = [
+        _waves(part, chosen, rng)
+        for part, chosen in zip(posterior.parts, posterior.choice.kernels, strict=True)
+    ]
     weights = (rng.standard_normal(_WAVES) + 1j * rng.standard_normal(_WAVES)) / np.sqrt(_WAVES)
     known, wanted = (
-        _sum(weights, [_phases(part, at, wave) for part, at, wave in zip(posterior.parts, where, waves, strict=True)])
+        _sum(
+            weights,
+            [_phases(part, at, wave) for part, at, wave in zip(posterior.parts, where, waves, strict=True)],
+        )
         for where in ([part.points for part in posterior.parts], points)
     )
     known = known + np.sqrt(posterior.nugget) * rng.standard_normal(known.shape)
@@ -74,8 +82,12 @@ def _bases(posterior: Posterior) -> tuple[Basis, ...]:
         int(np.clip(_PER_LENGTH[d] * extent / length, _FEWEST, _MOST[d]))
         for extent, length in zip(domain.extents, lengths, strict=True)
     ]
-    limits = zip((*domain.low, domain.t0), (*domain.high, domain.t1), (*domain.periodic, False), sizes, strict=True)
-    return tuple(Basis(low, high, closed, size + (closed and size % 2 == 0)) for low, high, closed, size in limits)
+    limits = zip(
+        (*domain.low, domain.t0), (*domain.high, domain.t1), (*domain.periodic, False), sizes, strict=True
+    )
+    return tuple(
+        Basis(low, high, closed, size + (closed and size % 2 == 0)) for low, high, closed, size in limits
+    )
 
 
 def _waves(part: SampleAxis, chosen: Kernel, rng: np.random.Generator) -> list[Float[np.ndarray, "k waves"]]:

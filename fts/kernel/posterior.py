@@ -99,7 +99,7 @@ def condition(observations: Observations, *, progress: bool = True) -> Posterior
     mean, scale = float(grid.values.mean()), float(grid.values.std())
     if scale <= 1e-12 * max(abs(mean), np.finfo(float).tiny):
         raise TooLittle(
-            f"all samples equal {mean}: a constant field obeys every equation without sources, measure one that varies"
+            f"all samples equal {mean}: a constant field tells no terms apart, measure one that varies"
         )
     values = ((grid.values - mean) / scale).reshape(*(len(part.points) for part in parts))
     with tqdm(total=2 * len(parts) + 1, desc="fit", disable=not progress, delay=_BAR_DELAY) as bar:

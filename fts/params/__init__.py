@@ -22,9 +22,8 @@ from fts.params.neural import PINNSRParams as PINNSRParams
 from fts.params.neural import SurrogateParams as SurrogateParams
 from fts.params.neural import WeakFormParams as WeakFormParams
 from fts.params.neural import WeakPDELearnParams as WeakPDELearnParams
-from fts.params.paper import DEVELOPMENT_SEEDS as DEVELOPMENT_SEEDS
 from fts.params.paper import DEFAULT_LIBRARIES as DEFAULT_LIBRARIES
-from fts.params.paper import VERDICT as VERDICT
+from fts.params.paper import DEVELOPMENT_SEEDS as DEVELOPMENT_SEEDS
 from fts.params.paper import LIBRARIES as LIBRARIES
 from fts.params.paper import PAPER as PAPER
 from fts.params.paper import PROJECTED as PROJECTED
@@ -35,9 +34,9 @@ from fts.params.paper import SHORT_NAMES as SHORT_NAMES
 from fts.params.paper import STRONG_STLSQ as STRONG_STLSQ
 from fts.params.paper import STRONG_STRIDGE as STRONG_STRIDGE
 from fts.params.paper import TEST_SEEDS as TEST_SEEDS
+from fts.params.paper import VERDICT as VERDICT
 from fts.params.types import AdapterParams as AdapterParams
 from fts.params.types import CrossedParams as CrossedParams
-from fts.params.types import VerdictParams as VerdictParams
 from fts.params.types import FieldParams as FieldParams
 from fts.params.types import FreezeThenSelectParams as FreezeThenSelectParams
 from fts.params.types import ModelParams as ModelParams
@@ -55,6 +54,7 @@ from fts.params.types import StrongSTLSQParams as StrongSTLSQParams
 from fts.params.types import StrongSTRidgeParams as StrongSTRidgeParams
 from fts.params.types import SVWSParams as SVWSParams
 from fts.params.types import TrainingParams as TrainingParams
+from fts.params.types import VerdictParams as VerdictParams
 from fts.params.types import WeakParams as WeakParams
 from fts.params.types import WeakRegressionParams as WeakRegressionParams
 from fts.params.types import WeakRuleParams as WeakRuleParams

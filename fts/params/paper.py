@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from fts.params.types import (
     AdapterParams,
-    VerdictParams,
     FieldParams,
     ModelParams,
     PenaltyParams,
@@ -15,6 +14,7 @@ from fts.params.types import (
     StrongSTRidgeParams,
     SVWSParams,
     TrainingParams,
+    VerdictParams,
     WeakParams,
     changed,
 )
@@ -155,7 +155,7 @@ RELATIVE_THRESHOLD = 0.1
 VERDICT = VerdictParams(
     draws=8,
     most_terms=6,
-    significance=3.0,
+    significance=5.0,
     leeway=2.0,
     leeway_larger=1.05,
     least_scale=0.1,
@@ -164,8 +164,9 @@ VERDICT = VerdictParams(
     negligible=0.01,
     too_sure=10.0,
     risk=0.2,
-    open=0.5,
-    suggested=0.15,
+    open=0.4,
+    suggestive=1.25,
+    suggested=0.12,
 )
 # Strong-form selectors on the paper's fields: as many points as a dozen weak systems have patches.
 STRONG_STLSQ = StrongSTLSQParams(

@@ -248,7 +248,8 @@ class VerdictParams:
     too_sure: float  # `surprise` may be so many times larger: a posterior can be too sure
     risk: float  # unexplained fraction of u_t beyond which nothing is identified
     open: float  # share of u_t that a term left out may have at most, two standard errors included
-    suggested: float  # the same for a term whose estimate is more than one standard error from zero
+    suggestive: float  # standard errors from zero beyond which an estimate points to a term,
+    suggested: float  # and the share it may then have at most
 
 
 @dataclass(frozen=True)

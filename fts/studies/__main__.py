@@ -10,7 +10,7 @@ from tqdm.auto import tqdm
 from fts import recipes
 from fts.fields.shipped import field_path
 from fts.params import DEVELOPMENT_SEEDS, TEST_SEEDS
-from fts.studies import choose, plans, recorded, tables, verify
+from fts.studies import choose, honesty, plans, recorded, tables, verify
 from fts.studies.runs import Task
 from fts.studies.workers import one_thread, run_study, workers
 
@@ -35,13 +35,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.study == "tables":
         verify.write(options.folder)
         return 0
-    tasks = list(plans.STUDIES[options.study](_seeds(options.seeds)))
+    if options.study == "honesty":
+        tasks = list(honesty.tasks(_drawn(options.seeds)))
+    else:
+        tasks = list(plans.STUDIES[options.study](_seeds(options.seeds)))
     tasks = [task for task in tasks if _wanted(task, options)]
     if options.study == "fields":
         return _fields(tasks, options.retrain)
     path = options.folder / f"{options.study}.jsonl"
     with workers(options.scheduler, options.workers) as client:
-        if options.study == "paths":
+        if options.study == "honesty":
+            made = run_study(tasks, path, client, again=options.again, run=honesty.run)
+        elif options.study == "paths":
             made = recorded.record_study(tasks, options.folder, client, again=options.again)
         else:
             made = run_study(tasks, path, client, again=options.again)
@@ -72,6 +77,12 @@ def _seeds(text: str) -> tuple[int, ...]:
         raise SystemExit(f"--seeds {text!r}: write test, development, or numbers like 1301,1709") from None
 
 
+def _drawn(text: str) -> Sequence[int]:
+    """Seeds of drawn problems: the benchmark's, those that decide settings, or numbers."""
+    ranges = {"test": honesty.BENCHMARK, "development": honesty.DEVELOPMENT[:500]}
+    return ranges[text] if text in ranges else _seeds(text)
+
+
 def _wanted(task: Task, options: argparse.Namespace) -> bool:
     return (not options.problem or task.problem in options.problem.split(",")) and (
         not options.method or task.row in options.method.split(";")
@@ -80,7 +91,9 @@ def _wanted(task: Task, options: argparse.Namespace) -> bool:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m fts.studies", description=__doc__)
-    parser.add_argument("study", choices=[*plans.STUDIES, "list", "choose", "tables", "verify", "reproduce"])
+    parser.add_argument(
+        "study", choices=[*plans.STUDIES, "honesty", "list", "choose", "tables", "verify", "reproduce"]
+    )
     parser.add_argument("--scheduler", help="address of a Dask scheduler; local processes otherwise")
     parser.add_argument("--workers", type=int, help="local processes; all cores otherwise")
     parser.add_argument("--seeds", default="test", help="test, development, or numbers like 1301,1709")

@@ -5,6 +5,7 @@ A task says everything that makes the run, so its record's key is known before i
 
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ class Task:
     @property
     def key(self) -> str:
         """The key of the record this task will make."""
-        return _record(self).key
+        return record(self).key
 
     def observations(self) -> Observations:
         """The samples the method is given."""
@@ -51,9 +52,14 @@ def run(task: Task, by: Method | None = None) -> RunRecord:
 
     `by` stands in for the task's method where something more than its selection is wanted of it.
     """
+    return attempt(task, lambda began: _perform(task, began, by or method(task.method)))
+
+
+def attempt(task: Task, perform: Callable[[float], RunRecord]) -> RunRecord:
+    """What `perform` makes, given the time it began, or the record of the error that ended it."""
     began = time.perf_counter()
     try:
-        return _perform(task, began, by or method(task.method))
+        return perform(began)
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         text = f"{type(error).__name__}: {error} ({Path(where.filename).name}, line {where.lineno})"
@@ -62,7 +68,7 @@ def run(task: Task, by: Method | None = None) -> RunRecord:
 
 def failure(task: Task, error: str, seconds: float = 0.0) -> RunRecord:
     """The record of a run that did not finish."""
-    return _record(task, error=error, seconds=seconds)
+    return record(task, error=error, seconds=seconds)
 
 
 def describe(found: Selection, truth: Equation) -> dict[str, Any]:
@@ -99,7 +105,7 @@ def _perform(task: Task, began: float, by: Method) -> RunRecord:
     if found.field is not None:
         score["e_u"] = metrics.field_error(found.field, simulate(task.problem))
     made = getattr(found.field, "made", None)
-    return _record(
+    return record(
         task,
         terms=found.coefficients,
         score=score,
@@ -128,7 +134,8 @@ def _refits(found: Selection, truth: Equation) -> dict[str, dict[str, Any]]:
     }
 
 
-def _record(task: Task, **came_out: Any) -> RunRecord:
+def record(task: Task, **came_out: Any) -> RunRecord:
+    """The record of a task with what came out of it."""
     return RunRecord(
         study=task.study,
         problem=task.problem,

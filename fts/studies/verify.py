@@ -17,7 +17,7 @@ from fts import files, metrics
 from fts.data.problems import problem
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
-from fts.studies import path_tables, plans, published, tables
+from fts.studies import honesty, path_tables, plans, published, tables
 from fts.studies.records import RunRecord
 
 _FILE = "tables.json"
@@ -66,12 +66,13 @@ def compare_runs(fresh: list[RunRecord], committed: list[RunRecord]) -> Iterator
 def check(folder: Path) -> Iterator[str]:
     """One line per score, cell or claim that does not follow from the records in `folder`."""
     for path in sorted(folder.glob("*.jsonl")):
-        if path.stem not in plans.RECORDED:
+        if path.stem not in (*plans.RECORDED, "honesty"):
             yield f"{path.name} belongs to no study: name one in fts/studies/plans.py, or delete it"
     for name in plans.RECORDED:
         for one in tables.read_study(name, folder):
             yield from check_record(one)
     yield from path_tables.check_paths(folder)
+    yield from honesty.check(folder)
     path = folder / _FILE
     if not path.is_file():
         yield f"{path} is missing: write it with python -m fts.studies tables"

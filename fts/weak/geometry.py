@@ -79,13 +79,14 @@ def corners(field: Field, params: GeometryParams = GENERAL) -> list[float]:
     ]
     u = field.on_grid(*axes)
     periodic = (*domain.periodic, False)
+    names = (*"xyz"[: domain.dimension], "t")
     return [
-        _corner(np.moveaxis(u, axis, -1).reshape(-1, n), extent, periodic[axis])
+        _corner(np.moveaxis(u, axis, -1).reshape(-1, n), extent, periodic[axis], names[axis])
         for axis, extent in enumerate(domain.extents)
     ]
 
 
-def _corner(rows: Float[np.ndarray, "m n"], extent: float, periodic: bool) -> float:
+def _corner(rows: Float[np.ndarray, "m n"], extent: float, periodic: bool, name: str) -> float:
     """Where the cumulative amplitude spectrum bends: the best fit by two straight lines that meet there."""
     n = rows.shape[1]
     if not periodic:
@@ -99,8 +100,8 @@ def _corner(rows: Float[np.ndarray, "m n"], extent: float, periodic: bool) -> fl
     amplitude = np.abs(np.fft.rfft(rows, axis=1)).mean(axis=0)[1:]
     if amplitude.max() == 0.0:
         raise TooLittle(
-            "the field does not vary along an axis, so terms cannot be told apart along it: measure a record in "
-            "which it does, or drop the axis"
+            f"the field does not vary along {name}, so terms cannot be told apart: measure a record in which "
+            "it does" + ("" if name == "t" else ", or drop the axis")
         )
     total = np.cumsum(amplitude)
     misfits = [_line_misfit(total[: i + 1]) + _line_misfit(total[i:]) for i in range(1, len(total) - 1)]

@@ -1,0 +1,53 @@
+"""Random problems are well posed and repeatable, and their trajectories solve what they say."""
+
+import numpy as np
+import pytest
+
+from fts.data import drawn
+from fts.equations.equation import Equation
+from fts.equations.evolve import evolve
+from fts.params import DEFAULT_LIBRARIES
+
+LIBRARY = DEFAULT_LIBRARIES[1]
+
+
+def test_a_seed_is_one_problem():
+    one, again = (drawn.draw(7, LIBRARY) for _ in range(2))
+    np.testing.assert_array_equal(one.observations.y, again.observations.y)
+    assert one.truth == again.truth
+
+
+def test_every_kind_is_drawn_and_is_what_it_says():
+    problems = [drawn.draw(seed, LIBRARY) for seed in range(200, 230)]
+    assert {one.kind for one in problems} == {"complete", "missing term", "little content"}
+    assert {one.layout for one in problems} == {"sensors", "frames", "scattered"}
+    for one in problems:
+        offered = {str(term) for term in one.truth.terms} <= set(one.library)
+        assert offered == (one.kind != "missing term")
+
+
+def test_the_integrator_is_of_fourth_order():
+    x = 2 * np.pi * np.arange(64) / 64
+    u, burgers = np.sin(x), Equation.parse("u_t = -u*u_x + 0.1 u_xx")
+    exact = evolve(burgers, u, 2 * np.pi, 2, 0.5, 256)[:, -1]
+    errors = [np.abs(evolve(burgers, u, 2 * np.pi, 2, 0.5, n)[:, -1] - exact).max() for n in (4, 8, 16)]
+    assert np.log2(errors[0] / errors[1]) > 3.5
+    assert np.log2(errors[1] / errors[2]) > 3.5
+
+
+@pytest.mark.parametrize("text", ["u_t = 0.5 u_x + 0.1 u_xx", "u_t = -0.3 u_xxx - 0.01 u_xxxx + 0.2 u"])
+def test_linear_equations_are_carried_exactly(text):
+    x, k = 2 * np.pi * np.arange(32) / 32, 3
+    equation = Equation.parse(text)
+    orders = {term: c * (1j * k) ** term.order for term, c in equation.physical().items()}
+    wave = np.exp(1j * k * x + 0.7 * sum(orders.values()))
+    found = evolve(equation, np.cos(k * x), 2 * np.pi, 2, 0.7, 1)[:, -1]
+    np.testing.assert_allclose(found, wave.real, atol=1e-12)
+
+
+def test_units_change_the_coefficients_and_nothing_else():
+    rng = np.random.default_rng(0)
+    truth, u, duration = drawn._transient(rng, "Burgers", 4)
+    other, v, length, spent = drawn._in_units(rng, truth, u, 2 * np.pi, duration)
+    again = evolve(other, v[:, 0], length, v.shape[1], spent, 10)
+    np.testing.assert_allclose(again, v, atol=1e-9 * np.abs(v).max())
