@@ -20,7 +20,7 @@ from fts.domain import Domain
 from fts.params import LIBRARIES
 
 if TYPE_CHECKING:
-    from fts.discovery import Discovery
+    from fts.discovery.discover import Discovery
 
 IDENTIFIED, NOT_IDENTIFIED, BAD_INPUT, FAULT, INTERRUPTED = 0, 1, 2, 3, 130
 _CODES = "exit code: 0 identified, 1 not identified, 2 bad input, 3 a fault of fts itself"
@@ -104,22 +104,30 @@ def _problems() -> int:
 def _discover(options: argparse.Namespace) -> int:
     # Imported here: listing problems or asking for help should not wait for the solvers.
     from fts import files
-    from fts.discovery.discover import discover
+    from fts.discovery.discover import discover, refusal
+    from fts.observations import TooLittle
     from fts.readers.samples import read_samples
 
     for path in (options.output, options.report):
         _refuse_unwritable(path)
-    observations = read_samples(
-        options.samples, columns=_columns(options.columns), decimal=options.decimal, missing=options.missing
-    )
-    if options.axis:
-        observations = replace(observations, domain=_with_axes(observations.domain, options.axis))
     library = options.library
     if library and len(library) == 1 and library[0] in LIBRARIES:
         (library,) = library
-    result = discover(observations, library, recipe=options.recipe, progress=not options.quiet)
+    try:
+        observations = read_samples(
+            options.samples,
+            columns=_columns(options.columns),
+            decimal=options.decimal,
+            missing=options.missing,
+        )
+    except TooLittle as error:
+        result = refusal(error)
+    else:
+        if options.axis:
+            observations = replace(observations, domain=_with_axes(observations.domain, options.axis))
+        result = discover(observations, library, recipe=options.recipe, progress=not options.quiet)
     text = json.dumps(_as_dict(result), indent=2) if options.json else str(result)
-    if options.report:
+    if options.report and result.field is not None:
         from fts.plots import report
 
         files.write_atomic(options.report, report.page(result).encode())
@@ -132,22 +140,20 @@ def _discover(options: argparse.Namespace) -> int:
 
 def _as_dict(result: "Discovery") -> dict[str, Any]:
     """The answer in JSON form: numbers in full, nothing that `str` says left out."""
+    answer = {"identified": result.identified, "doubts": list(result.doubts), "version": _version()}
+    answer |= result.as_dict() | {"equation": result.equation.text(digits=None)}
     selection = result.selection
-    return {
-        "identified": result.identified,
-        "equation": result.equation.text(digits=None),
-        "doubts": list(result.doubts),
+    if selection is None or result.field is None or result.observations is None:
+        return answer
+    return answer | {
         "coefficients": selection.coefficients,
-        "deviations": selection.deviations if selection.refits else {},
-        "intervals": {name: list(ends) for name, ends in selection.intervals.items()},
+        "deviations": selection.deviations,
         "recurrence": selection.recurrence,
-        "risks": [float(risk) for risk in selection.risks],
         "library": list(selection.library.names),
         "samples": len(result.observations),
         "source": result.observations.source,
         "domain": result.observations.domain.as_dict(),
         "recipe": result.field.made.recipe,
-        "version": _version(),
     }
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from fts import recipes
 from fts.discovery.evidence import Evidence, Weighed, gather
 from fts.discovery.rivals import find
 from fts.discovery.verdict import Verdict, refused, state
@@ -19,11 +18,11 @@ from fts.equations.equation import Equation
 from fts.fields.frozen import Field, FrozenField
 from fts.observations import Observations, TooLittle
 from fts.params import DEFAULT_LIBRARIES, VERDICT, VerdictParams
-from fts.readers import read_samples
-from fts.recipes import Recipe
+from fts.readers.samples import read_samples
+from fts.recipes import Recipe, fit_with_variance, possible_fields
 from fts.svws import refits, rule
 from fts.svws.selection import Selection
-from fts.svws.settings import Prepared, prepare
+from fts.svws.settings import Prepared, prepare, resolve_library
 
 # Phases and draws are the same for the same samples: a verdict is repeatable.
 _SEED = 20_270
@@ -96,7 +95,7 @@ def discover(
     progress: bool = True,
     params: VerdictParams = VERDICT,
 ) -> Discovery:
-    """Everything from samples to verdict: `samples` is a file (.csv, .npz, .fts) or Observations.
+    """Everything from samples to verdict: `samples` is a file (see read_samples) or Observations.
 
     `library` is a list of terms or a name; by default a general one for the number of spatial axes. `domain`
     says where the field lives and which axes are periodic, by default the samples' bounding box.
@@ -104,13 +103,21 @@ def discover(
     observations = None
     try:
         observations = samples if isinstance(samples, Observations) else read_samples(samples, domain)
-        field, variance = recipes.fit_with_variance(observations, recipe, progress=progress)
-        terms = library if library is not None else DEFAULT_LIBRARIES[observations.domain.dimension]
+        dimension = observations.domain.dimension
+        # Before the fit: a misspelt term should not be waited for.
+        terms = resolve_library(library if library is not None else DEFAULT_LIBRARIES[dimension])
+        terms.check_dimension(dimension)
+        field, variance = fit_with_variance(observations, recipe, progress=progress)
         ready = prepare(field, terms)
     except TooLittle as error:
-        return Discovery(observations, None, None, refused(str(error)))
+        return refusal(error, observations)
     selection, verdict = examine(field, ready, variance, params)
     return Discovery(observations, field, selection, verdict)
+
+
+def refusal(reason: TooLittle, observations: Observations | None = None) -> Discovery:
+    """The answer to samples that carry no field: a verdict with the reason."""
+    return Discovery(observations, None, None, refused(str(reason)))
 
 
 def examine(
@@ -120,24 +127,26 @@ def examine(
     variances = None if variance is None else refits.row_variances(variance, ready.weak, ready.systems)
     proposed = rule.select_from(ready.systems, ready.params, variances)
     rng = np.random.default_rng(_SEED)
-    possible = recipes.possible_fields(field, variance, params.draws, rng)
+    possible = possible_fields(field, variance, params.draws, rng)
     evidence = gather(ready, field, variance, possible, rng)
     places = tuple(ready.library.index(name) for name in proposed.support)
     finding = find(evidence, places, params)
     chosen = finding.chosen
-    selection = proposed if chosen.support == places else _refitted(ready, evidence, chosen, variances)
+    selection = (
+        proposed if chosen.support == places else _refitted(ready, evidence, chosen, variances, proposed)
+    )
     selection = replace(_with_field_error(selection, evidence, chosen), field=field)
     return selection, state(finding, evidence, ready.library, params)
 
 
 def _refitted(
-    ready: Prepared, evidence: Evidence, chosen: Weighed, variances: np.ndarray | None
+    ready: Prepared, evidence: Evidence, chosen: Weighed, variances: np.ndarray | None, proposed: Selection
 ) -> Selection:
-    """The chosen support with coefficients refitted as SVWS refits its own."""
+    """The chosen support with coefficients refitted as SVWS refits its own, and the trace of that."""
     generation, fit, validation = rule.roles(ready.systems, ready.params)
     xi = np.zeros(len(ready.library))
     xi[list(chosen.support)] = chosen.share / evidence.norms[list(chosen.support)]
-    bare = Selection(ready.library, xi, "evidence")
+    bare = Selection(ready.library, xi, "evidence", proposed.trace)
     return refits.refits(bare, (*generation, fit), validation, ready.params, variances)
 
 

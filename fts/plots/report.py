@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fts import recipes
-from fts.discovery import Discovery
+from fts.discovery.discover import Discovery
 from fts.domain import Domain
 from fts.fields.frozen import Field
 from fts.observations import Observations
@@ -21,7 +21,7 @@ from fts.plots import svws
 from fts.plots.style import PALETTE, WIDTH, use_style
 
 _GRID = 160  # points per axis of the maps
-_TITLES = ("term", "coefficient", "standard error", "over patches")
+_TITLES = ("term", "coefficient", "standard error")
 _MOST_DOTS = 20_000  # samples drawn; more would only hide each other
 
 
@@ -30,8 +30,9 @@ def page(result: Discovery) -> str:
     with plt.rc_context():
         use_style()
         sections = "\n".join(_sections(result))
-    verdict = "Identified" if result.identified else "Not identifiable from these samples"
-    doubts = "".join(f"<li>{html.escape(doubt)}</li>" for doubt in result.doubts)
+    verdict = result.verdict.status.capitalize()
+    rivals = [f"rival: {one.equation} (leaves {one.risk:.2g} of u_t)" for one in result.verdict.rivals]
+    doubts = "".join(f"<li>{html.escape(line)}</li>" for line in (*result.doubts, *rivals))
     style = resources.files("fts.plots").joinpath("report.css").read_text(encoding="utf-8")
     name = html.escape(result.observations.source)
     return (
@@ -74,11 +75,9 @@ def _sections(result: Discovery) -> Iterator[str]:
 def _coefficients(result: Discovery) -> str:
     selection = result.selection
     errors = selection.deviations if selection.refits else {}
-    spans = selection.intervals if selection.by_system is not None else {}
     rows = "".join(
         f"<tr><th scope='row'>{html.escape(name)}</th><td>{value:.5g}</td>"
-        f"<td>{f'{errors[name]:.2g}' if name in errors else ''}</td>"
-        f"<td>{' to '.join(f'{end:.4g}' for end in spans.get(name, ()))}</td></tr>"
+        f"<td>{f'{errors[name]:.2g}' if name in errors else ''}</td></tr>"
         for name, value in selection.coefficients.items()
     )
     head = "".join(f"<th scope='col'>{title}</th>" for title in _TITLES)

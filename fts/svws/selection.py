@@ -162,6 +162,8 @@ class Selection:
     def risks(self) -> Float[np.ndarray, " validation"]:
         """Normalized risks of the selected support on the validation systems."""
         trace = self._traced()
+        if ((trace.xi[trace.winner] != 0) != (self.xi != 0)).any():
+            raise ValueError("the rule chose other terms than were selected: their risks are in the trace")
         return trace.risks[trace.winner]
 
     @property
