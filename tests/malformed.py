@@ -76,7 +76,6 @@ def _texts() -> Iterator[tuple[str, bytes]]:
     yield "truncated.csv", whole[: len(whole) // 2].rpartition(b",")[0]
     yield "one-row.csv", table(good_rows()[:1])
     yield "two-rows.csv", table(good_rows()[:2])
-    yield "three-positions.csv", table(good_rows()[:15])
 
 
 def _headings() -> Iterator[tuple[str, bytes]]:

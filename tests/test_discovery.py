@@ -109,13 +109,15 @@ def test_samples_without_an_answer_get_a_verdict(observations):
     assert "not identifiable" in str(result)
 
 
-def test_a_hopelessly_small_file_gets_a_verdict(tmp_path):
+def test_a_hopelessly_small_file_gets_a_verdict(tmp_path, capsys):
     path = _write(tmp_path / "few.csv", np.random.default_rng(0).random((3, 3)))
     result = fts.discover(path, progress=False)
     assert result.verdict.status == "not identifiable"
     assert result.selection is None
     assert str(result.equation) == "u_t = 0"
     assert "add samples" in result.doubts[0]
+    assert cli.main(["discover", str(path), "--quiet"]) == 1
+    assert "not identifiable" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("gone", ["u_xx", "u_x"])
