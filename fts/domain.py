@@ -1,6 +1,7 @@
 """The space-time box a field lives on: the one thing about a problem that both truth and method may know."""
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,11 @@ class Domain:
                 f"low {self.low}, high {self.high} and periodic {self.periodic} need one entry per "
                 "spatial axis, one to three of them"
             )
+        if not all(isinstance(closed, (bool, np.bool_)) for closed in self.periodic):
+            raise ValueError(f"periodic {self.periodic}: give True or False for every spatial axis")
+        ends = (*self.low, *self.high, self.t0, self.t1)
+        if not all(isinstance(end, Real) and not isinstance(end, bool) for end in ends):
+            raise ValueError(f"ends {ends}: give numbers")
         for low, high in zip((*self.low, self.t0), (*self.high, self.t1), strict=True):
             if not (np.isfinite(low) and np.isfinite(high) and low < high):
                 raise ValueError(

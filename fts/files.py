@@ -9,9 +9,11 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import math
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,9 @@ import numpy as np
 
 MAGIC = "fts1"
 # A container is small (a frozen field is about 80 KB, a trajectory some MB); a larger file is not ours.
-LARGEST = 1 << 30
+LARGEST = 1 << 27
+# Nested lists and objects in a header; what is written has five.
+DEEPEST = 20
 _DTYPES = {"<f8", "<f4", "<i8", "<i4", "|u1"}
 
 
@@ -72,6 +76,22 @@ def save_arrays(path: Path, kind: str, header: Mapping[str, Any], arrays: Mappin
     write_atomic(Path(path), pack_arrays(kind, header, arrays))
 
 
+def cached(path: Path, write: Callable[[Path], None]) -> None:
+    """Let `write` keep a computed result at `path`; a cache that is full or not writable loses nothing."""
+    try:
+        write(path)
+    except OSError as error:
+        warnings.warn(
+            f"not cached, so it is computed again next time ({error}): free {path.parent}", stacklevel=3
+        )
+
+
+def discarded(path: Path) -> None:
+    """Remove a damaged file of a cache, where that is possible."""
+    with contextlib.suppress(OSError):
+        path.unlink()
+
+
 def load_arrays(path: Path, kind: str, remedy: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Header and arrays of the container at `path`; FileError unless every byte is as written."""
     path = Path(path)
@@ -79,10 +99,8 @@ def load_arrays(path: Path, kind: str, remedy: str) -> tuple[dict[str, Any], dic
         raise FileError(f"no file at {path}: {remedy}")
     if path.stat().st_size > LARGEST:
         raise FileError(f"{path} has {path.stat().st_size} bytes, more than any {kind} file: {remedy}")
-    try:
+    with described(path, remedy):
         return unpack_arrays(path.read_bytes(), kind)
-    except FileError as error:
-        raise FileError(f"{path} {error}: {remedy}") from None
 
 
 def pack_arrays(kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
@@ -118,16 +136,79 @@ def unpack_arrays(data: bytes, kind: str) -> tuple[dict[str, Any], dict[str, np.
     if hashlib.sha256(body).hexdigest() != words[2]:
         raise FileError("is damaged (its checksum does not match)")
     text, _, raw = body.partition(b"\n")
-    document = json.loads(text)
-    return document["header"], {entry["name"]: _view(raw, entry) for entry in document["arrays"]}
+    document = _document(text)
+    offset, arrays = 0, {}
+    for entry in document["arrays"]:
+        name, array = _array(raw, entry, offset)
+        if name in arrays:
+            raise FileError(f"holds the array {name!r} twice")
+        arrays[name] = array
+        offset += array.nbytes
+    if not offset == len(raw) == document["bytes"]:
+        raise FileError(f"describes {offset} bytes of arrays and holds {len(raw)}")
+    return document["header"], arrays
 
 
-def _view(raw: bytes, entry: Mapping[str, Any]) -> np.ndarray:
-    count = int(np.prod(entry["shape"], dtype=np.int64))
-    flat = np.frombuffer(raw, dtype=entry["dtype"], count=count, offset=entry["offset"])
-    array = flat.reshape(entry["shape"]).astype(flat.dtype.newbyteorder("="))
+@contextlib.contextmanager
+def described(path: Path, remedy: str) -> Iterator[None]:
+    """Turn whatever a stored description is refused for into a FileError with the path and the remedy."""
+    try:
+        yield
+    except FileError as error:
+        raise FileError(f"{path} {error}: {remedy}") from None
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+        what = f"{type(error).__name__}: {error}".split("\n")[0][:200]
+        raise FileError(f"{path} was not written by fts ({what}): {remedy}") from None
+
+
+def expect(values: Mapping[str, Any], kinds: Mapping[str, tuple[type, ...]]) -> None:
+    """An error unless the values have exactly these names and each one of its kinds; numbers are finite."""
+    if not isinstance(values, Mapping) or set(values) != set(kinds):
+        raise FileError(f"does not hold {', '.join(kinds)}")
+    for name, value in values.items():
+        # In Python a truth value is an integer too, and an integer does for a real number.
+        allowed = (*kinds[name], int) if float in kinds[name] else kinds[name]
+        right = isinstance(value, allowed) and (not isinstance(value, bool) or bool in kinds[name])
+        if not right or (isinstance(value, float) and not np.isfinite(value)):
+            raise FileError(f"holds {str(value)[:60]!r} for {name}")
+
+
+def _document(text: bytes) -> dict[str, Any]:
+    """The header line, exactly as canonical JSON writes it: one text, so one meaning."""
+    if _depth(text) > DEEPEST:
+        raise FileError("has a header nested too deeply")
+    try:
+        document = json.loads(text)
+        same = canonical_json(document).encode() == text.rstrip(b" ")
+    except (ValueError, RecursionError):
+        raise FileError("has a header that is no JSON") from None
+    if not same:
+        raise FileError("has a header that is not in canonical form")
+    expect(document, {"header": (dict,), "arrays": (list,), "bytes": (int,)})
+    return document
+
+
+def _depth(text: bytes) -> int:
+    """Most brackets open at once; those in strings count too, which only makes it stricter."""
+    signs = np.frombuffer(text, np.uint8)
+    opened = np.isin(signs, list(b"[{")).astype(int) - np.isin(signs, list(b"]}"))
+    return int(np.cumsum(opened).max(initial=0))
+
+
+def _array(raw: bytes, entry: Any, offset: int) -> tuple[str, np.ndarray]:
+    expect(entry, {"name": (str,), "dtype": (str,), "shape": (list,), "offset": (int,)})
+    name, dtype, shape = entry["name"], entry["dtype"], entry["shape"]
+    if dtype not in _DTYPES:
+        raise FileError(f"stores {name!r} as {dtype!r}, which is never written")
+    if not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in shape) or len(shape) > 32:
+        raise FileError(f"gives {name!r} the shape {str(shape)[:60]}")
+    count = math.prod(shape)
+    if entry["offset"] != offset or offset + count * np.dtype(dtype).itemsize > len(raw):
+        raise FileError(f"places {name!r} outside of its bytes, or out of order")
+    flat = np.frombuffer(raw, dtype=dtype, count=count, offset=offset)
+    array = flat.reshape(shape).astype(flat.dtype.newbyteorder("="))
     array.setflags(write=False)
-    return array
+    return name, array
 
 
 def _sync_folder(folder: Path) -> None:

@@ -17,6 +17,15 @@ from fts.domain import Domain
 LEAST_POINTS = 4
 # Amplitudes within these: cubes of the values, and of their inverse, stay within float64.
 _SMALLEST, _LARGEST = 1e-60, 1e60
+# What the header of a saved record holds.
+_HEADER: dict[str, tuple[type, ...]] = {
+    "domain": (dict,),
+    "problem": (str, type(None)),
+    "protocol": (str, type(None)),
+    "seed": (int, type(None)),
+    "noise": (float,),
+    "source": (str,),
+}
 
 
 class TooLittle(ValueError):
@@ -112,8 +121,12 @@ class Observations:
         """The observations saved at `path`, every byte verified."""
         remedy = "make it again with observations.save(path)"
         header, arrays = files.load_arrays(Path(path), "observations", remedy)
-        domain = Domain.from_dict(header.pop("domain"))
-        return Observations(arrays["x"], arrays["t"], arrays["y"], domain, **header)
+        with files.described(Path(path), remedy):
+            files.expect(header, _HEADER)
+            if set(arrays) != {"x", "t", "y"} or any(array.dtype != float for array in arrays.values()):
+                raise files.FileError(f"holds the arrays {sorted(arrays)} instead of x, t and y in float64")
+            domain = Domain.from_dict(header.pop("domain"))
+            return Observations(arrays["x"], arrays["t"], arrays["y"], domain, **header)
 
     def _refuse_outside(self) -> None:
         domain = self.domain

@@ -99,12 +99,12 @@ def obtain(observations: Observations, params: FieldParams) -> FrozenField | Coo
     if cached.is_file():
         try:
             return load(cached)
-        except files.FileError:
-            cached.unlink(missing_ok=True)
+        except (files.FileError, OSError):
+            files.discarded(cached)
     field = make(observations, params)
     # Reading a kernel field back is hardly faster than computing it.
     if params.recipe != "kernel":
-        field.save(cached)
+        files.cached(cached, field.save)
     return field
 
 

@@ -107,3 +107,23 @@ def test_content_key_ignores_order_and_refuses_nan():
     assert files.content_key({"a": 1}) != files.content_key({"a": 2})
     with pytest.raises(ValueError, match="JSON"):
         files.content_key(float("nan"))
+
+
+def test_a_cache_that_cannot_be_written_loses_nothing(tmp_path, monkeypatch):
+    """The folder is a file, and then the disk is full: the trajectory and the field come back all the same."""
+    import platformdirs
+
+    from fts.data.trajectories import simulate
+
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setattr(platformdirs, "user_cache_dir", lambda _: str(tmp_path / "file"))
+    with pytest.warns(UserWarning, match="not cached"):
+        u = simulate("ad").u
+    monkeypatch.setattr(platformdirs, "user_cache_dir", lambda _: str(tmp_path / "full"))
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files, "write_atomic", full)
+    with pytest.warns(UserWarning, match="No space left"):
+        np.testing.assert_array_equal(simulate("ad").u, u)

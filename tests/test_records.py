@@ -122,3 +122,14 @@ def test_two_writers_at_once_both_arrive(tmp_path):
         assert process.returncode == 0
     found = [(one.row, one.seed) for one in records.read(path)]
     assert sorted(found) == [(name, i) for name in ("first", "second") for i in range(25)]
+
+
+def test_two_identical_studies_at_once_record_each_run_once(tmp_path):
+    path = tmp_path / "main.jsonl"
+    first, failed = record(1, terms={"u": 1.0}), record(2, error="out of memory")
+    records.append(path, first, failed)
+    records.append(path, record(1, terms={"u": 2.0}), record(2, error="again"))
+    assert records.read(path) == [first, failed]
+    # A failure that was repeated with success is a new line; the later one counts.
+    records.append(path, record(2, terms={"u": 3.0}))
+    assert [one.error for one in records.read(path)] == ["", "out of memory", ""]

@@ -52,11 +52,11 @@ def simulate(name: str, *, cache: bool = True) -> Trajectory:
         try:
             _, arrays = files.load_arrays(path, "trajectory", "it is generated anew")
             return _trajectory(entry, arrays["u"])
-        except files.FileError:
-            path.unlink(missing_ok=True)
+        except (ValueError, KeyError, OSError):  # FileError is a ValueError; so is a grid of another shape
+            files.discarded(path)
     u = solvers.solve(entry)
     if cache:
-        files.save_arrays(path, "trajectory", {"problem": name}, {"u": u})
+        files.cached(path, lambda path: files.save_arrays(path, "trajectory", {"problem": name}, {"u": u}))
     return _trajectory(entry, u)
 
 

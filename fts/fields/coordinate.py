@@ -66,5 +66,11 @@ class CoordinateField:
     @staticmethod
     def from_file(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "CoordinateField":
         """The field whose file holds this header and these arrays."""
+        files.expect(header, {"form": (str,), "domain": (dict,), "made": (dict,)})
+        if header["form"] != "coordinate":
+            raise files.FileError(f"holds a field of the unknown form {header['form'][:60]!r}")
         domain, made = Domain.from_dict(header["domain"]), Provenance.from_dict(header["made"])
-        return CoordinateField(NetworkFeatures.from_arrays(arrays), domain, made)
+        network = NetworkFeatures.from_arrays(arrays)
+        if set(network.arrays()) != set(arrays) or network.rank != 0:
+            raise files.FileError(f"holds the arrays {sorted(arrays)[:8]}, which are not one network's")
+        return CoordinateField(network, domain, made)

@@ -24,6 +24,7 @@ from fts.fields.series import SeriesCoefficients, SeriesFeatures
 _SPACE = {"network": NetworkFeatures, "series": SeriesFeatures}
 _TIME = {"splines": SplineCoefficients, "series": SeriesCoefficients}
 _KIND = "field"
+_REMEDY = "fit it again with fts.fit and save it there"
 # Values evaluated at once; a scattered evaluation of any size stays within some 100 MB.
 _CHUNK = 1 << 16
 
@@ -46,6 +47,13 @@ class FrozenField:
     domain: Domain
     made: Provenance
     positive: bool = False  # Softplus output
+
+    def __post_init__(self) -> None:
+        if self.space.dimension != self.domain.dimension or self.space.rank != self.time.rank:
+            raise ValueError(
+                f"{self.space.rank} features of {self.space.dimension} coordinates with {self.time.rank} "
+                f"coefficients on {self.domain.dimension} axes: make them agree"
+            )
 
     @property
     def rank(self) -> int:
@@ -92,24 +100,32 @@ class FrozenField:
     @staticmethod
     def load(path: str | Path) -> "FrozenField":
         """The field saved at `path`, every byte verified."""
-        return FrozenField.from_file(*_read(path))
+        header, arrays = _read(path)
+        with files.described(Path(path), _REMEDY):
+            return FrozenField.from_file(header, arrays)
 
     @staticmethod
     def from_file(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "FrozenField":
         """The field a file's header and arrays describe."""
+        kinds = {"space": (str,), "time": (str,), "domain": (dict,), "positive": (bool,), "made": (dict,)}
+        files.expect(header, kinds)
         parts = {
             half: {
                 name.removeprefix(f"{half}."): a for name, a in arrays.items() if name.startswith(f"{half}.")
             }
             for half in ("space", "time")
         }
-        return FrozenField(
+        field = FrozenField(
             space=_SPACE[header["space"]].from_arrays(parts["space"]),
             time=_TIME[header["time"]].from_arrays(parts["time"]),
             domain=Domain.from_dict(header["domain"]),
             made=Provenance.from_dict(header["made"]),
             positive=header["positive"],
         )
+        known = len(field.space.arrays()) + len(field.time.arrays())
+        if known != len(arrays):
+            raise files.FileError(f"holds {len(arrays)} arrays, {known} of which are a field's")
+        return field
 
     def _scattered(self, points: np.ndarray, alpha: tuple[int, ...], order: int) -> np.ndarray:
         x, t = points[:, :-1], points[:, -1]
@@ -134,9 +150,10 @@ class FrozenField:
 def load(path: str | Path) -> FrozenField | CoordinateField:
     """The field saved at `path`, whichever form it has."""
     header, arrays = _read(path)
-    form = CoordinateField if header.get("form") == "coordinate" else FrozenField
-    return form.from_file(header, arrays)
+    form = CoordinateField if "form" in header else FrozenField
+    with files.described(Path(path), _REMEDY):
+        return form.from_file(header, arrays)
 
 
 def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    return files.load_arrays(Path(path), _KIND, "fit it again with fts.fit and save it there")
+    return files.load_arrays(Path(path), _KIND, _REMEDY)

@@ -43,6 +43,8 @@ class Coefficients(Protocol):
 
     @property
     def kind(self) -> str: ...
+    @property
+    def rank(self) -> int: ...
     def at(self, t: Float[np.ndarray, " n"], order: int) -> Float[np.ndarray, "R1 n"]: ...
     def arrays(self) -> dict[str, np.ndarray]: ...
 
@@ -56,6 +58,20 @@ class NetworkFeatures:
     weights: tuple[np.ndarray, ...]  # each (inputs, outputs)
     biases: tuple[np.ndarray, ...]
     kind: str = "network"
+
+    def __post_init__(self) -> None:
+        inputs = 2 * len(self.frequencies) or self.dimension
+        for weight, bias in zip(self.weights, self.biases, strict=True):
+            if weight.ndim != 2 or weight.shape[0] != inputs or bias.shape != weight.shape[1:]:
+                raise ValueError(
+                    f"a layer of {weight.shape} weights and {bias.shape} biases after {inputs} outputs"
+                )
+            inputs = weight.shape[1]
+        if not self.weights or not 1 <= self.dimension <= 4:
+            raise ValueError(
+                f"{len(self.weights)} layers of {self.dimension} coordinates: one at least, of 1 to 4"
+            )
+        refuse_foreign("a network", self.frequencies, np.array([self.scale]), *self.weights, *self.biases)
 
     @property
     def dimension(self) -> int:
@@ -162,6 +178,19 @@ class SplineCoefficients:
     interval: tuple[float, float]
     kind: str = "splines"
 
+    def __post_init__(self) -> None:
+        low, high = self.interval
+        if self.C.ndim != 2 or self.mean.shape != self.C.shape[1:] or self.mean.size < 4 or not low < high:
+            raise ValueError(
+                f"{self.C.shape} coefficients of {self.mean.shape} splines on {self.interval}: four at least"
+            )
+        refuse_foreign("splines", self.C, self.mean, np.array(self.interval))
+
+    @property
+    def rank(self) -> int:
+        """R, the number of coefficients."""
+        return len(self.C)
+
     def at(self, t: Float[np.ndarray, " n"], order: int) -> Float[np.ndarray, "R1 n"]:
         """The order-th time derivative of the constant one and of c(t)."""
         basis = spline_basis(t, self.mean.size, self.interval, order)
@@ -195,6 +224,15 @@ def spline_basis(
     if order > 3:
         return np.zeros((t.size, size))
     return BSpline(knots, np.eye(size), 3).derivative(order)(t)
+
+
+def refuse_foreign(what: str, *arrays: np.ndarray) -> None:
+    """An error unless all arrays are finite floating-point numbers."""
+    for array in arrays:
+        if array.dtype.kind != "f" or not np.isfinite(array).all():
+            raise ValueError(
+                f"{what} with values that are not finite, or of type {array.dtype}: fit it again"
+            )
 
 
 def _swish(z: np.ndarray) -> None:

@@ -4,8 +4,29 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from fts import files
 from fts.observations import Observations
 from fts.params import RECIPE_VERSIONS
+
+# What a header says, by name.
+_KINDS: dict[str, tuple[type, ...]] = {
+    "recipe": (str,),
+    "version": (int,),
+    "parameters": (dict,),
+    "problem": (str, type(None)),
+    "protocol": (str, type(None)),
+    "seed": (int, type(None)),
+    "noise": (float,),
+    "seconds": (float,),
+    "device": (str,),
+    "history": (dict, type(None)),
+}
+_HISTORY: dict[str, tuple[type, ...]] = {
+    "updates": (int,),
+    "kept": (int,),
+    "error": (float,),
+    "losses": (list,),
+}
 
 
 @dataclass(frozen=True)
@@ -40,8 +61,10 @@ class Provenance:
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> "Provenance":
         """What a header says."""
-        history = values.get("history")
+        files.expect(values, _KINDS)
+        history = values["history"]
         if history is not None:
+            files.expect(history, _HISTORY)
             losses = tuple((int(update), float(error)) for update, error in history["losses"])
             history = History(**{**history, "losses": losses})
         return Provenance(**{**values, "history": history})

@@ -14,10 +14,12 @@ from numpy.polynomial import chebyshev
 from scipy.fft import dct
 
 from fts.domain import Domain
-from fts.fields.network import Features
+from fts.fields.network import Features, refuse_foreign
 
 # Chebyshev coefficients per axis to begin with, and in all at most: 512 on each of two axes.
 _FEWEST, _MOST = 32, 1 << 18
+# Functions of one basis: evaluating one takes a matrix of this size.
+_LARGEST = 1 << 12
 # Scattered points evaluated at once in several dimensions; bounds the intermediate of the first contraction.
 _BLOCK = 1024
 
@@ -35,6 +37,10 @@ class Basis:
         if self.size < 1 or (self.periodic and self.size % 2 == 0):
             raise ValueError(
                 f"a basis of size {self.size}: take at least 1, and an odd number on a periodic axis"
+            )
+        if self.size > _LARGEST or not (np.isfinite([self.low, self.high]).all() and self.low < self.high):
+            raise ValueError(
+                f"{self.size} functions on [{self.low}, {self.high}]: take at most {_LARGEST}, and low < high"
             )
 
     @property
@@ -87,8 +93,9 @@ class SeriesFeatures:
 
     def __post_init__(self) -> None:
         sizes = [basis.size for basis in self.bases]
-        if self.coefficients.shape[0] != np.prod(sizes):
-            raise ValueError(f"{self.coefficients.shape[0]} coefficients for bases of sizes {sizes}")
+        if self.coefficients.ndim != 2 or self.coefficients.shape[0] != prod(sizes):
+            raise ValueError(f"coefficients of shape {self.coefficients.shape} for bases of sizes {sizes}")
+        refuse_foreign("a series", self.coefficients)
 
     @property
     def dimension(self) -> int:
@@ -181,6 +188,18 @@ class SeriesCoefficients:
     coefficients: Float[np.ndarray, "K R"]
     kind: str = "series"
 
+    def __post_init__(self) -> None:
+        if self.coefficients.ndim != 2 or self.coefficients.shape[0] != self.basis.size:
+            raise ValueError(
+                f"coefficients of shape {self.coefficients.shape} for {self.basis.size} functions"
+            )
+        refuse_foreign("a series", self.coefficients)
+
+    @property
+    def rank(self) -> int:
+        """R, the number of coefficients."""
+        return self.coefficients.shape[1]
+
     def at(self, t: Float[np.ndarray, " n"], order: int) -> Float[np.ndarray, "R1 n"]:
         """The order-th time derivative of the constant one and of c(t)."""
         one = np.full((1, np.size(t)), 1.0 if order == 0 else 0.0)
@@ -193,7 +212,8 @@ class SeriesCoefficients:
     @staticmethod
     def from_arrays(arrays: Mapping[str, np.ndarray]) -> "SeriesCoefficients":
         """The coefficients a file stores."""
-        return SeriesCoefficients(_bases(arrays)[0], arrays["coefficients"])
+        (basis,) = _bases(arrays)
+        return SeriesCoefficients(basis, arrays["coefficients"])
 
 
 def _basis_arrays(bases: tuple[Basis, ...]) -> dict[str, np.ndarray]:
@@ -206,5 +226,9 @@ def _basis_arrays(bases: tuple[Basis, ...]) -> dict[str, np.ndarray]:
 
 
 def _bases(arrays: Mapping[str, np.ndarray]) -> tuple[Basis, ...]:
+    if not all(arrays[name].dtype.kind == "i" for name in ("size", "periodic")):
+        raise ValueError("sizes of bases that are no integers: fit it again")
+    if not set(arrays["periodic"].tolist()) <= {0, 1}:
+        raise ValueError(f"periodic {arrays['periodic'].tolist()}: 0 or 1 for every axis")
     columns = zip(arrays["low"], arrays["high"], arrays["periodic"], arrays["size"], strict=True)
     return tuple(Basis(float(low), float(high), bool(closed), int(n)) for low, high, closed, n in columns)

@@ -7,7 +7,7 @@ file is unpickled.
 import math
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -107,7 +107,7 @@ def _masked(name: str, values: np.ndarray, where: str) -> np.ndarray:
 
 def _xarray(path: Path, columns: Columns) -> dict[str, np.ndarray]:
     try:
-        import xarray
+        import xarray  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise FileError(f"{path.name} is a NetCDF 4 file: pip install 'fts[formats]' to read it") from None
     with xarray.open_dataset(path, decode_times=False, engine="h5netcdf") as stored:
@@ -121,7 +121,7 @@ def _xarray(path: Path, columns: Columns) -> dict[str, np.ndarray]:
 
 
 def _ordered(
-    read: dict[str, np.ndarray], dims: dict[str, Sequence[str]], where: str
+    read: dict[str, np.ndarray], dims: Mapping[str, Sequence[str]], where: str
 ) -> dict[str, np.ndarray]:
     """u with its axes as x, [y, [z,]] t, by the names of its dimensions."""
     axes = [role for role in read if role != "u"]
@@ -138,7 +138,7 @@ def _ordered(
 def read_parquet(path: Path, columns: Columns) -> dict[str, np.ndarray]:
     """The columns of a Parquet file, through PyArrow."""
     try:
-        from pyarrow import parquet
+        from pyarrow import parquet  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise FileError(f"{path.name} is a Parquet file: pip install 'fts[formats]' to read it") from None
     with parquet.ParquetFile(path) as file:

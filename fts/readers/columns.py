@@ -53,8 +53,8 @@ def numbers(name: str, array: np.ndarray, where: str) -> np.ndarray:
     """The array in float64; refused where that would change what it says."""
     array = np.ma.getdata(array)
     kind = array.dtype.kind
-    if kind == "c" and not np.any(array.imag):
-        return array.real.astype(float)
+    if kind == "c" and not np.any(np.imag(array)):
+        return np.real(array).astype(float)
     if array.dtype.names or kind not in "iuf":
         kind = "V" if array.dtype.names else kind
         raise FileError(f"{name} of {where} has type {array.dtype}: {_REMEDY.get(kind, 'store numbers')}")

@@ -7,7 +7,7 @@ the last one above the numbers may be the heading, as NumPy writes it.
 
 import csv
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +50,7 @@ class _Text:
         first = next(rows, None)
         if first is None:
             raise FileError(f"{self.name} is empty: write columns x, [y,] t, u")
-        if columns is not None and not hasattr(columns, "keys"):
+        if columns is not None and not isinstance(columns, Mapping):
             names = [str(name) for name in columns]
             table = rows if not self._numeric(first) else _before(first, rows)
         elif self._numeric(first):
@@ -177,8 +177,8 @@ class _Text:
             return None
 
 
-def _mapping(columns: Columns):
-    return columns if hasattr(columns, "keys") else None
+def _mapping(columns: Columns) -> Mapping[str, str] | None:
+    return columns if isinstance(columns, Mapping) else None
 
 
 def _before(first, rest: Iterator) -> Iterator:

@@ -1,6 +1,6 @@
 """A user's file -> Observations: the format by its ending, scattered samples or a grid by the shapes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -62,7 +62,7 @@ def read_samples(
 
 
 def _read_binary(ending: str, path: Path, columns: Columns) -> dict[str, np.ndarray]:
-    if columns is not None and not hasattr(columns, "keys"):
+    if columns is not None and not isinstance(columns, Mapping):
         raise FileError(f"{path.name} names its arrays: say which is which, --columns x=NAME t=NAME u=NAME")
     try:
         return BINARY[ending](path, columns)

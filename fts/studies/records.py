@@ -44,11 +44,17 @@ class RunRecord:
 
 
 def append(path: Path, *records: RunRecord) -> None:
-    """Add records to the file at `path`, atomically and safely beside other writers."""
+    """Add records to the file at `path`, atomically and safely beside other writers.
+
+    A run that is there stays as it is, unless it failed and now did not: of two identical studies at once the
+    first counts.
+    """
     path = Path(path)
     with files.locked(path.parent):
         lines = _lines(path) if path.exists() else []
-        lines += [files.canonical_json({"key": record.key} | asdict(record)) for record in records]
+        done = {one["key"]: not one["error"] for one in map(json.loads, lines)}
+        fresh = {one.key: one for one in records if one.key not in done or not (done[one.key] or one.error)}
+        lines += [files.canonical_json({"key": key} | asdict(record)) for key, record in fresh.items()]
         files.write_atomic(path, _pack(lines))
 
 

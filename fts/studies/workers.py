@@ -79,7 +79,8 @@ def workers(scheduler: str | None, count: int | None) -> Iterator[Any]:
     local: dict[str, Any] = {
         "threads_per_worker": 1,
         "processes": True,
-        "dashboard_address": ":0",
+        "host": "127.0.0.1",
+        "dashboard_address": "127.0.0.1:0",
         "silence_logs": logging.CRITICAL,
     }
     with (
