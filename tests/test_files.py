@@ -110,7 +110,7 @@ def test_content_key_ignores_order_and_refuses_nan():
 
 
 def test_a_cache_that_cannot_be_written_loses_nothing(tmp_path, monkeypatch):
-    """The folder is a file, and then the disk is full: the trajectory and the field come back all the same."""
+    """The folder is a file, and then the disk is full: the trajectory comes back all the same."""
     import platformdirs
 
     from fts.data.trajectories import simulate
