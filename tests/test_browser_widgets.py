@@ -9,8 +9,10 @@ from test_browser import HTML, SHOTS, _Watched, browser, pytestmark, site, sync_
 
 from fts.explorers.explore import explore
 from fts.explorers.explorer import Explorer
+from fts.explorers.scrubber import PathPair, equation_at
 from fts.explorers.widgets import PathExplorer, SelectionExplorer
 from fts.fields.shipped import load_field
+from fts.studies.path_tables import read_paths
 
 CHAPTER = "book/explore.html"
 STEP = 0.1  # seconds for a slider step that needs one weak system
@@ -213,3 +215,21 @@ def test_explorers_work_from_disk(browser, ad: SelectionExplorer) -> None:  # no
     assert shown.equation == str(ad.selection.equation)
     assert [error for error in watched.errors if error.startswith(("exception", "request"))] == []
     watched.context.close()
+
+
+def test_the_scrubber_shows_what_was_recorded(watched: _Watched, site: str) -> None:  # noqa: F811
+    recorded = read_paths()
+    ours = recorded["freeze, then select", "kdv", "S20"]
+    joint = recorded["DeepMoD", "kdv", "S20"]
+    seed = min(joint.keys() & ours.keys())
+    pair = PathPair(joint[seed], ours[seed])
+    page = watched.open(f"{site}/book/paths.html")
+    shown = _Shown(page, 0)
+    for place in (0, 7, 12, 29):
+        shown.slide("checkpoint", place)
+        assert shown.equation == str(equation_at(pair.joint, place))
+        assert shown.root.get_attribute("data-frozen") == str(equation_at(pair.frozen, place))
+    assert shown.root.locator("svg image").count() == 3
+    assert float(shown.root.get_attribute("data-milliseconds") or "inf") < 1000 * STEP
+    SHOTS.mkdir(exist_ok=True)
+    shown.root.screenshot(path=SHOTS / "scrubber.png")

@@ -20,6 +20,7 @@ from fts.params import DEEPMOD, PATHS, TEST_SEEDS, WEAK_PDE_LEARN, changed
 from fts.paths import recorder, stopping
 from fts.paths.recorder import RECORDED, Recorder, record_deepmod, record_weak_pde_learn
 from fts.paths.support_path import SupportPath, load_path
+from fts.plots import paths as figures
 from fts.studies import path_tables, plans, published, recorded, records, runs, tables, verify
 from fts.studies.runs import Task
 from fts.svws.selection import Selection
@@ -305,3 +306,60 @@ def test_verify_holds_a_path_against_its_record(tmp_path: Path) -> None:
     assert any("other settings" in line for line in path_tables.check_paths(tmp_path))
     (tmp_path / "paths" / "stray.fts").write_text("")
     assert any("belongs to no run" in line for line in path_tables.check_paths(tmp_path))
+
+
+def _kdv_runs(*supports: np.ndarray) -> dict[int, SupportPath]:
+    """One training per support it ends with, all of them exact in between."""
+    about = {"row": "DeepMoD", "protocol": "S20"}
+    runs = {}
+    for seed, support in zip(TEST_SEEDS, supports, strict=False):
+        path = kdv_path([ALL, TRUE, support], [0, 10, 30], [4.0, 3.0, 2.0, 1.0, 0.5])
+        runs[seed] = replace(path, about={**path.about, **about, "seed": seed})
+    return runs
+
+
+def test_figures_mark_first_visits_ends_and_terms() -> None:
+    from matplotlib import pyplot as plt
+
+    setting = ("DeepMoD", "kdv", "S20")
+    runs = _kdv_runs(TRUE, ~ALL)
+    figure = figures.behaviors({setting: runs[TEST_SEEDS[0]]})
+    upper, lower = figure.axes
+    markers = {line.get_marker(): line for line in upper.lines}
+    assert markers["*"].get_xdata() == [10 / 40]
+    assert markers["o"].get_color() == figures._EXACT
+    (mesh,) = lower.collections
+    drawn = mesh.get_array()
+    # True terms stand on top, and only they are left after the first change.
+    assert drawn.shape == (len(KDV), 3)
+    assert (drawn[:2].filled(-1) == 1).all()
+    assert drawn[2:, 1:].mask.all()
+    assert [text.get_text() for text in lower.get_yticklabels()][:2] == ["$u\\,u_{x}$", "$u_{xxx}$"]
+    grid = figures.all_seeds({setting: runs, ("Weak-PDE-LEARN", "ad", "S20"): {}})
+    assert len(grid.axes) == 4
+    assert sum("not run yet" in text.get_text() for ax in grid.axes for text in ax.texts) == 2
+    ends = [line.get_color() for ax in grid.axes[::2] for line in ax.lines if line.get_marker() == "o"]
+    assert ends == [figures._EXACT, figures._WRONG]
+    plt.close("all")
+
+
+def test_only_counts_that_cannot_become_the_papers_are_called_different() -> None:
+    setting = ("DeepMoD", "kdv", "S20")
+    assert published.paths()[setting]["terminal"] == 5
+    assert figures.differences({setting: _kdv_runs(TRUE, TRUE)}) == []
+    # All visit the exact support and one loses it: its end and its held-out minimum are not the paper's.
+    different = figures.differences({setting: _kdv_runs(TRUE, ~ALL)})
+    assert [line.split(": ")[0] for line in different] == [
+        "DeepMoD, KdV-S20, held-out minimum",
+        "DeepMoD, KdV-S20, at the end",
+    ]
+    rows = figures.table_s9({setting: _kdv_runs(TRUE, ~ALL)}).rows
+    assert rows == (("DeepMoD", "KdV-S20", "2/2 (5/5)", "1/2 (5/5)", "1/2 (5/5)"),)
+    assert figures.missing({setting: _kdv_runs(TRUE)}) == {"DeepMoD, KdV-S20": list(TEST_SEEDS[1:])}
+    (row,) = figures.stopping_table({setting: _kdv_runs(TRUE, ~ALL)}).rows
+    assert row[2:] == ("1/2", "1/2", "2/2", "1/2")
+    stories = [figures.story(path) for path in _kdv_runs(TRUE, ~ALL).values()]
+    assert stories[0].endswith("step 40: u*u_x, u_xxx")
+    assert "then lost: first exact at step 10, in one stretch" in stories[1]
+    assert len(figures.visits({setting: _kdv_runs(TRUE, ~ALL)}).rows) == 2
+    assert figures.settled(_kdv_runs(~ALL)[TEST_SEEDS[0]]) == 0.75
