@@ -1,11 +1,11 @@
-"""The four benchmark problems of the paper as values: equation, domain, grid, library (Supplement A.1, F).
+"""Benchmark problems as values: equation, domain, grid, library; the paper's four (A.1, F), three further.
 
 This is truth: selection code never imports it. `fts.data.simulate` turns a Problem into a Trajectory.
 """
 
 import difflib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -55,7 +55,7 @@ class Problem:
 
 def problem(name: str) -> Problem:
     """The benchmark called `name`; a misspelt name is answered with the nearest one."""
-    table = {entry.name: entry for entry in _table()}
+    table = {entry.name: entry for entry in (*_table(), *_further())}
     if name not in table:
         # People write titles too: "kuramoto" is near "Kuramoto-Sivashinsky".
         words = {
@@ -68,8 +68,13 @@ def problem(name: str) -> Problem:
 
 
 def names() -> tuple[str, ...]:
-    """All benchmark names, in the paper's order."""
+    """The names of the paper's benchmarks, in its order."""
     return tuple(entry.name for entry in _table())
+
+
+def further_names() -> tuple[str, ...]:
+    """The names of the benchmarks that are not in the paper: two terms, no library given."""
+    return tuple(entry.name for entry in _further())
 
 
 def _axis(low: float, high: float, n: int, periodic: bool, right_closed: bool) -> np.ndarray:
@@ -109,6 +114,36 @@ def _table() -> tuple[Problem, ...]:
             title="Nonlinear diffusion",
             truth="u_t = 0.1 D_xx(u^1.73)",
             domain=Domain((0.0,), (1.0,), 0.0, 0.3, (True,)),
+            shape=(192, 121),
+            right_closed=False,
+        ),
+    )
+
+
+def _further() -> tuple[Problem, ...]:
+    circle = Domain((0.0,), (1.0,), 0.0, 1.0, (True,))
+    return (
+        Problem(
+            name="decay",
+            title="Nonlinear diffusion with decay",
+            truth="u_t = 0.1 D_xx(u^1.73) - 0.3 u",
+            domain=replace(circle, t1=0.5),
+            shape=(192, 121),
+            right_closed=False,
+        ),
+        Problem(
+            name="fisher",
+            title="Fisher reaction",
+            truth="u_t = 0.01 u_xx + 3 u - 3 u^2",
+            domain=circle,
+            shape=(192, 121),
+            right_closed=False,
+        ),
+        Problem(
+            name="saturation",
+            title="Burgers with a saturating flux",
+            truth="u_t = 0.02 u_xx - D_x(u^2 / (1 + u^2))",
+            domain=circle,
             shape=(192, 121),
             right_closed=False,
         ),

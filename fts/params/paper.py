@@ -23,13 +23,17 @@ TEST_SEEDS = (1301, 1709, 2203, 2917, 3571)
 DEVELOPMENT_SEEDS = (42, 505, 606, 808, 909)
 
 _LIBRARY_1D = ("1", "u", "u^2", "u^3", "u*u_x", "u_xx", "u_xxx", "u_xxxx")
+_LIBRARY_DIFFUSION = ("1", "u", "u^2", "u_x", "u_xx", "D_xx(u^2)", "D_xx(u^3)")
 # The candidate libraries by problem name: what a selector may know of a benchmark, without its equation.
 LIBRARIES: dict[str, tuple[str, ...]] = {
     "kdv": _LIBRARY_1D,
     "ks": _LIBRARY_1D,
     "ad": ("1", "u", "u^2", "u_x", "u_y", "u_xx", "u_yy"),
-    # The symbolic chapter searches beyond any library; this one serves the fixed-library baselines.
-    "diffusion": ("1", "u", "u^2", "u_x", "u_xx", "D_xx(u^2)", "D_xx(u^3)"),
+    # The symbolic chapter searches beyond any library; these serve the fixed-library methods.
+    "diffusion": _LIBRARY_DIFFUSION,
+    "decay": _LIBRARY_DIFFUSION,
+    "fisher": _LIBRARY_DIFFUSION,
+    "saturation": (*_LIBRARY_DIFFUSION, "u*u_x", "u^2*u_x"),
 }
 
 
@@ -42,7 +46,15 @@ DEFAULT_LIBRARIES: dict[int, tuple[str, ...]] = {
 
 
 # How a reader calls the benchmarks.
-SHORT_NAMES = {"kdv": "KdV", "ks": "KS", "ad": "2D AD", "diffusion": "Diffusion"}
+SHORT_NAMES = {
+    "kdv": "KdV",
+    "ks": "KS",
+    "ad": "2D AD",
+    "diffusion": "Diffusion",
+    "decay": "Diffusion with decay",
+    "fisher": "Fisher",
+    "saturation": "Saturating flux",
+}
 
 
 PROJECTED = ProjectedParams(

@@ -169,11 +169,27 @@ def _without_constant(above: Powers, below: Powers) -> Powers:
 
 
 def _plus(left: Powers, right: Powers, sign: float) -> Powers:
-    return _powers(add(_expression(left), scale(_expression(right), sign)))
+    return _joined([*left, *((e, sign * c) for e, c in right)])
 
 
 def _times(left: Powers, right: Powers) -> Powers:
-    return _powers(multiply(_expression(left), _expression(right)))
+    return _joined([(e + f, c * d) for e, c in left for f, d in right])
+
+
+def _joined(pairs: list[tuple[float, float]]) -> Powers:
+    """Like powers collected and rounding left over by cancellation dropped.
+
+    A search does this a million times; with the package's algebra, which knows more than powers of u, it
+    would spend most of its time here.
+    """
+    if len(pairs) > MOST_MONOMIALS**2:
+        raise TermError(f"{len(pairs)} monomials are too many")
+    sums: dict[float, float] = {}
+    for e, c in pairs:
+        exponent = round(e, _DIGITS) + 0.0
+        sums[exponent] = sums.get(exponent, 0.0) + c
+    least = _CANCELLED * max((abs(c) for _, c in pairs), default=0.0)
+    return tuple(sorted((e, c) for e, c in sums.items() if abs(c) > least))
 
 
 def _powers(expression: Expression) -> Powers:

@@ -34,7 +34,7 @@ def fit_numbers(
     **options: Any,
 ) -> Form | None:
     """Bounded least squares from the form's own numbers; `options` go to SciPy (a loss, its scale)."""
-    low, high = _bounds(form, params)
+    low, high = bounds(form, params)
     start = np.clip(form.parameters, low, high)
     if has_pole(form.with_parameters(start), u):
         return None
@@ -67,7 +67,7 @@ def has_pole(form: Form, u: Float[np.ndarray, " s"]) -> bool:
     return bool(below.min() < 1e-3 * max(1.0, float(np.abs(below).max())))
 
 
-def _bounds(form: Form, params: SymbolicParams) -> tuple[np.ndarray, np.ndarray]:
+def bounds(form: Form, params: SymbolicParams) -> tuple[np.ndarray, np.ndarray]:
     """Per parameter: exponents, coefficients of the numerator (scales), those of the denominator."""
     settings = params.continuous
     above = sum(2 if exponent else 1 for exponent, _ in form.numerator)

@@ -115,7 +115,7 @@ def choose(pool: tuple[Judged, ...], systems: RunSystems, params: SymbolicParams
     fitted = []
     for one in pool:
         assert one.form is not None
-        start = _scaled(one.form, one.scale)
+        start = scaled(one.form, one.scale)
         form = refit(start, systems.refit, params)
         if form is not None:
             q = form.values(u)
@@ -125,5 +125,5 @@ def choose(pool: tuple[Judged, ...], systems: RunSystems, params: SymbolicParams
     return tuple(sorted(fitted, key=lambda one: one.score(params.continuous.penalty)))
 
 
-def _scaled(form: Form, factor: float) -> Form:
+def scaled(form: Form, factor: float) -> Form:
     return Form(tuple((e, factor * c) for e, c in form.numerator), form.denominator)
