@@ -121,6 +121,20 @@ def test_every_figure_of_a_chapter_is_drawn(page: str) -> None:
     assert missing == [], "the cell ran but drew nothing"
 
 
+@pytest.mark.parametrize("page", _pages())
+def test_every_table_has_a_number_and_every_heading_a_word(page: str) -> None:
+    tables = re.findall(r"<table\b.*?</table>", _text(page), re.S)
+    unnumbered = [
+        one[:200] for one in tables if not re.search(r"<caption><span class=\"caption-number\">Table", one)
+    ]
+    assert unnumbered == []
+    headings = [
+        re.sub(r"<[^>]+>", "", cell).strip() for cell in re.findall(r"<th\b.*?</th>", "".join(tables), re.S)
+    ]
+    assert "" not in headings
+    assert "row" not in headings
+
+
 def test_every_chapter_on_disk_is_in_the_contents() -> None:
     on_disk = {
         f"book/{path.stem}" for pattern in ("*.md", "*.ipynb") for path in (ROOT / "book").glob(pattern)

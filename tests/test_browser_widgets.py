@@ -7,11 +7,13 @@ import pytest
 # The server, the browser and the page that remembers its errors; pytest finds fixtures by name in here.
 from test_browser import HTML, SHOTS, _Watched, browser, pytestmark, site, sync_api  # noqa: F401
 
+from fts.data.problems import problem
 from fts.explorers.explore import explore
 from fts.explorers.explorer import Explorer
 from fts.explorers.scrubber import PathPair, equation_at
 from fts.explorers.widgets import PathExplorer, SelectionExplorer
 from fts.fields.shipped import load_field
+from fts.metrics import score
 from fts.studies.path_tables import read_paths
 
 CHAPTER = "book/explore.html"
@@ -56,6 +58,11 @@ class _Shown:
         self.root.evaluate("e => delete e.dataset.milliseconds")
         slider = self.root.locator(f"[data-control={name}] input")
         slider.evaluate("(e, v) => { e.value = v; e.dispatchEvent(new Event('input')); }", value)
+        self.settle()
+
+    def draw_grids(self) -> None:
+        self.root.evaluate("e => delete e.dataset.milliseconds")
+        self.root.get_by_role("button", name="Draw others").click()
         self.settle()
 
     def choose(self, place: int) -> None:
@@ -148,8 +155,8 @@ def test_speed(browser, watched: _Watched, site: str, ad: SelectionExplorer) -> 
         # The clock on the wall where the machine is idle; on a busy one, the time the page had a core.
         assert min(best, mean) < STEP
     before = _processor_seconds(browser)
-    for seed in (20271, 20272):
-        explorers[keys.index(ad.key)].slide("phase_seed", seed)
+    for _ in range(2):
+        explorers[keys.index(ad.key)].draw_grids()
     assert (_processor_seconds(browser) - before) / 2 < WHOLE
 
 
@@ -185,6 +192,65 @@ def test_every_explorer_fits_the_page(browser, site: str, width: int, theme: str
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert watched.errors == []
     watched.context.close()
+
+
+@pytest.mark.parametrize("width", [1280, 900, 768, 390])
+@pytest.mark.parametrize("chapter", ["book/explore", "book/weak", "book/svws", "book/adapter"])
+def test_an_explorer_takes_the_height_kept_for_it(browser, site: str, chapter: str, width: int) -> None:  # noqa: F811
+    watched = _Watched(browser, site, width, "light")
+    page = watched.open(f"{site}/{chapter}.html")
+    kept = page.locator(".fts-still").evaluate_all("all => all.map(e => e.getBoundingClientRect().height)")
+    assert kept
+    spare = {}
+    for place, height in enumerate(kept):
+        shown = _Shown(page, place)
+        page.wait_for_timeout(200)
+        holder, body = (
+            page.locator(one).nth(place).evaluate("e => e.getBoundingClientRect().height")
+            for one in (".fts-holder", ".fts-holder .fts-body")
+        )
+        key = shown.root.get_attribute("data-key")
+        assert holder == pytest.approx(height, abs=1), f"{key} moves what stands below it"
+        spare[key] = round(height - body)
+    # Border, padding and margin take about 65 pixels.
+    assert max(spare.values()) < 65 + 200, f"more room than it needs: {spare}"
+    watched.context.close()
+
+
+def test_a_click_shows_a_proposal(watched: _Watched, site: str) -> None:  # noqa: F811
+    field = load_field("ks", "T20", seed=3571, noise=0.1)
+    python = explore(field, view="proposals")
+    page = watched.open(f"{site}/book/svws.html")
+    shown = _Shown(page, 0)
+    assert shown.equation == str(python.proposal.equation)
+    assert shown.root.locator("[data-cell]").count() == 84
+    for system, threshold in ((7, 2), (12, 7)):
+        shown.root.evaluate("e => delete e.dataset.milliseconds")
+        shown.root.locator(f"[data-cell='{system} {threshold}']").click()
+        shown.settle()
+        python.system, python.threshold = system, threshold
+        assert shown.equation == str(python.proposal.equation)
+    shown.root.locator("[data-cell='3 4']").hover()
+    assert "system 3, λ =" in shown.root.locator(".fts-readout").inner_text()
+
+
+def test_exact_terms_say_how_far_they_are_off(watched: _Watched, site: str, ad: SelectionExplorer) -> None:  # noqa: F811
+    page = watched.open(f"{site}/{CHAPTER}")
+    shown = _Shown(page, _place(page, ad.key))
+    ad.lam0_factor = 1.0
+    error = score(ad.selection, problem("ad").equation).e_xi
+    assert f"= {error:.2g}" in shown.root.locator(".fts-result").inner_text()
+
+
+def test_on_a_phone_the_result_stands_above_the_sliders(browser, site: str) -> None:  # noqa: F811
+    for width, above in ((390, True), (1280, False)):
+        watched = _Watched(browser, site, width, "light")
+        shown = _Shown(watched.open(f"{site}/{CHAPTER}"), 0)
+        result, controls = (
+            shown.root.locator(one).bounding_box()["y"] for one in (".fts-result", ".fts-controls")
+        )
+        assert (result < controls) == above
+        watched.context.close()
 
 
 def test_without_javascript_and_in_print_a_figure_stands(browser, site: str) -> None:  # noqa: F811

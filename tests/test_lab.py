@@ -79,6 +79,15 @@ def test_an_explorer_answers_in_jupyterlab(browser, lab: str, tmp_path: Path) ->
     assert not page.locator(".fts-still").is_visible()
 
     slider = shown.locator("[data-control=lam0_factor] input")
+    before, cell = slider.input_value(), "window.jupyterapp.shell.currentWidget.content.activeCellIndex"
+    active = page.evaluate(cell)
+    slider.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowUp")
+    assert float(slider.input_value()) > float(before), "the notebook took the arrow keys"
+    assert page.evaluate(cell) == active
+
     slider.evaluate("e => { e.value = 2; e.dispatchEvent(new Event('input')); }")
     explorer.lam0_factor = 4.0
     expected = f"4.0 {explorer.selection.equation}"

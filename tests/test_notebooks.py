@@ -1,10 +1,13 @@
-"""Chapters are committed without outputs, with short cells, and every figure says what it shows."""
+"""Chapters: no outputs, short cells; figures and tables are captioned, referred to, and hide their code."""
 
+import importlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "book").glob("*.ipynb"))
@@ -47,3 +50,81 @@ def test_figures_have_captions_and_alternative_text(path: Path) -> None:
             assert shown["figure"].get("caption"), cell["id"]
             assert shown["figure"].get("name"), cell["id"]
             assert shown.get("image", {}).get("alt"), cell["id"]
+
+
+_NAMED = re.compile(r'\.titled\(\s*["\']([\w-]+)["\']')
+# Formulas on lines of their own, with what stands behind them.
+_DISPLAYED = re.compile(r"^\$\$.*?\$\$[^\n]*", re.S | re.M)
+WORDS = ("library", "support", "STLSQ", "ridge", "nugget", "jackknife")
+
+
+def _prose(page: str) -> str:
+    path = ROOT / f"{page}.md"
+    if path.is_file():
+        return path.read_text()
+    return "\n\n".join("".join(cell["source"]) for cell in _cells(ROOT / f"{page}.ipynb", "markdown"))
+
+
+def _pages() -> list[str]:
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
+    return [toc["root"], *(chapter["file"] for part in toc["parts"] for chapter in part["chapters"])]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_figures_and_tables_hide_their_code(path: Path) -> None:
+    shown = [
+        cell["id"]
+        for cell in _cells(path, "code")
+        if ("figure" in cell["metadata"].get("mystnb", {}) or _NAMED.search("".join(cell["source"])))
+        and "hide-input" not in cell["metadata"].get("tags", [])
+    ]
+    assert shown == [], "tag the cell hide-input, and keep code that is the point in a cell of its own"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_every_table_has_a_name_and_a_caption(path: Path) -> None:
+    for cell in _cells(path, "code"):
+        text = "".join(cell["source"])
+        # What makes a table and ends a cell without a title would stand there without a number.
+        assert not re.search(r"^style\.table\((?![\s\S]*\.titled\()", text, re.M), cell["id"]
+
+
+def test_every_figure_and_table_is_referred_to() -> None:
+    prose = "\n".join(map(_prose, _pages()))
+    names = re.findall(r"^:name: (tab-[\w-]+)", prose, re.M)
+    for path in NOTEBOOKS:
+        for cell in _cells(path, "code"):
+            names += _NAMED.findall("".join(cell["source"]))
+            figure = cell["metadata"].get("mystnb", {}).get("figure")
+            names += [figure["name"]] if figure else []
+    assert len(names) == len(set(names)) > 50
+    # The tables of symbols stand one after another; the first and the last are named.
+    unsaid = [name for name in names if f"{{numref}}`{name}`" not in prose and "symbols" not in name]
+    assert unsaid == []
+
+
+@pytest.mark.parametrize("page", _pages())
+def test_displayed_formulas_are_numbered(page: str) -> None:
+    unnumbered = [
+        one for one in _DISPLAYED.findall(_prose(page)) if not re.search(r"\$\$ \(eq-[\w-]+\)$", one)
+    ]
+    assert unnumbered == []
+
+
+@pytest.mark.parametrize("page", _pages())
+def test_code_named_in_prose_exists(page: str) -> None:
+    for name in re.findall(r"`(fts(?:\.\w+)+)`", _prose(page)):
+        parts = name.split(".")
+        found: Any = importlib.import_module("fts")
+        for place, part in enumerate(parts[1:], start=2):
+            try:
+                found = getattr(found, part)
+            except AttributeError:
+                found = importlib.import_module(".".join(parts[:place]))
+
+
+def test_words_are_explained_where_they_first_stand() -> None:
+    for word in WORDS:
+        page = next(page for page in _pages() if re.search(rf"\b{word}\b", _prose(page)))
+        # Emphasis introduces a word; so does an entry of a list of definitions.
+        assert re.search(rf"\*{word}\*|^{word}\n: ", _prose(page), re.M), f"{word} on {page}"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fts.params import TEST_SEEDS
-from fts.plots import baselines, results
+from fts.plots import baselines, compared, results
 from fts.studies import choose, published, tables
 from fts.studies.tables import Summary
 
@@ -39,7 +39,7 @@ def test_a_crossing_with_a_hole_is_refused():
     del found["kernel, SVWS", "ks", "S20", 0.1]
     with pytest.raises(ValueError, match="kernel, SVWS at 10% noise is not complete"):
         results.recovered(found, FIELDS, SELECTORS)
-    made = results.crossed_table(found, FIELDS, SELECTORS, 0.1)
+    made = compared.crossed_table(found, FIELDS, SELECTORS, 0.1, "e_xi")
     assert sum(text == "not run" for row in made.rows for text in row) == 1
 
 
@@ -47,7 +47,7 @@ def test_only_cells_more_than_one_run_apart_are_listed():
     theirs = published.methods()
     rows = {"WSINDy": ("WSINDy", 0.0)}
     found = {("WSINDy", *regime, 0.0): cell(4) for regime in published.REGIMES}
-    listed = {row[1] for row in results.differences(found, theirs, rows).rows}
+    listed = {row[1] for row in compared.differences(found, theirs, rows).rows}
     # The paper's WSINDy: 5, 4, 1, 1, 0, 5.
     assert listed == {"KS-S20", "KS-T20", "2D AD-S20"}
 

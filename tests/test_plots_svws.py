@@ -13,7 +13,7 @@ from fts.data.trajectories import observe, simulate
 from fts.domain import Domain
 from fts.equations.equation import Equation
 from fts.fields.given import CallableField
-from fts.plots import results, svws
+from fts.plots import compared, results, svws
 from fts.studies import plans, published, runs, tables
 from fts.studies.records import RunRecord
 from fts.svws import refits, rule
@@ -51,12 +51,15 @@ def test_the_steps_of_the_rule_are_drawn(found):
 def test_risks_and_refits_are_tabled(found):
     rows = svws.validation(found.trace).rows
     assert len(rows) == len(found.trace.eligible)
-    assert [row[-1] for row in rows].count("yes") == 1
+    assert [row[-1] for row in rows].count("chosen") == 1
     truth = Equation.parse("u_t = -u*u_x - u_xx - u_xxxx")
-    made = svws.refits(found, truth)
-    assert [row[0].split()[0] for row in made.rows] == ["ridge", "pooled", "robust"]
+    made = svws.refits(found)
+    assert [row[0].split(",")[0] for row in made.rows] == ["ridge", "pooled", "robust"]
     assert sum("preferred" in row[0] for row in made.rows) == 1
-    assert len(made.header) == len(found.support) + 3
+    assert len(made.header) == len(found.support) + 1
+    errors = svws.refit_errors({"once": found, "twice": found}, truth)
+    assert errors.header == ("refit", "once", "twice")
+    assert all(row[1] == row[2] == f"{float(row[1]):.2g}" for row in errors.rows)
 
 
 def test_residuals_and_weights_are_drawn(found):
@@ -82,18 +85,24 @@ def test_cells_stand_beside_the_papers_with_a_mark():
         ("paper", "ks", "T20", 0.0): cell(e_xi=0.5, exact=4),
         ("paper", "ad", "S20", 0.0): cell(e_xi=0.001),
     }
-    made = results.beside_paper(ours, published.main(), {"structured": ("paper", 0.0)})
-    row = dict(zip(made.header, made.rows[0], strict=True))
-    assert row["KS-S20"] == "5/5 | 5/5 =\n0.035 | 0.035 ="
-    assert row["KS-T20"] == "4/5 | 5/5 ▼\n0.5 | 0.055 ▼"
-    assert row["2D AD-S20"] == "5/5 | 5/5 =\n0.001 | 0.01 ▲"
-    assert row["KdV-S20"] == "not run | 5/5, 0.036"
+    counts, errors = (
+        compared.beside_paper(ours, published.main(), {"structured": ("paper", 0.0)}, measure)
+        for measure in ("exact", "e_xi")
+    )
+    exact, error = (dict(zip(made.header, made.rows[0], strict=True)) for made in (counts, errors))
+    assert (exact["KS-S20"], error["KS-S20"]) == ("5/5 | 5/5 =", "0.035 | 0.035 =")
+    assert (exact["KS-T20"], error["KS-T20"]) == ("4/5 | 5/5 ▼", "0.5 | 0.055 ▼")
+    assert (exact["2D AD-S20"], error["2D AD-S20"]) == ("5/5 | 5/5 =", "0.001 | 0.01 ▲")
+    assert (exact["KdV-S20"], error["KdV-S20"]) == ("not run | 5/5", "not run | 0.036")
+    assert dict(counts.flipped("regime").rows)["KS-T20"] == exact["KS-T20"]
 
 
 def test_rows_of_our_own_say_when_they_were_not_run():
-    made = results.only_ours({("kernel", "ks", "S20", 0.0): cell()}, {"kernel": ("kernel", 0.0)})
-    row = dict(zip(made.header, made.rows[0], strict=True))
-    assert row["KS-S20"] == "5/5 (0.02; 0.05)"
+    found, rows = {("kernel", "ks", "S20", 0.0): cell()}, {"kernel": ("kernel", 0.0)}
+    for measure, text in (("exact", "5/5"), ("e_xi", "0.02"), ("e_u", "0.05")):
+        made = compared.only_ours(found, rows, measure)
+        row = dict(zip(made.header, made.rows[0], strict=True))
+        assert row["KS-S20"] == text
     assert row["KdV-S20"] == "not run"
 
 
@@ -108,7 +117,7 @@ def test_densities_are_curves_over_percent():
     np.testing.assert_allclose(figure.axes[0].lines[0].get_xdata(), [5, 10, 20])
     np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), [0.2, 0.8, 1.0])
     gapped = found | {("paper", "ks", "S15", 0.0): cell(exact=5), ("paper", "ad", "S20", 0.0): cell(exact=4)}
-    reached = results.lowest_densities(gapped, {"the paper's recipe": "paper"})
+    reached = compared.lowest_densities(gapped, {"the paper's recipe": "paper"})
     assert reached.rows == (("the paper's recipe", "20 %", "15 %", "none"),)
     empty = results.density({}, {"the paper's recipe": "paper"})
     empty.canvas.draw()
@@ -133,7 +142,7 @@ def test_layouts_stand_over_their_gaps_beside_the_papers_median():
     assert (list(first.get_xdata()), list(first.get_ydata())) == ([gap], [0.1])
     assert sorted(rest.get_ydata()) == [0.03, 0.37]
     assert set(line.get_ydata()) == {0.036}
-    made = results.layout_medians(tested, further, published.main())
+    made = compared.layout_medians(tested, further, published.main())
     assert made.rows == (("KdV", "0.1", "0.2", "0.036", "2", "50%"),)
 
 
@@ -156,6 +165,6 @@ def test_residuals_are_drawn_over_their_variances():
 
 
 def test_coefficients_keep_the_digits_their_deviation_allows():
-    assert svws._plus_minus(-0.99998, 0.00005) == "-0.99998 ± 0.00005"
-    assert svws._plus_minus(1.25, 0.2) == "1.250 ± 0.200"
-    assert svws._plus_minus(1.25, 0.0) == "1.250 ± 0.000"
+    assert svws.plus_minus(-0.99998, 0.00005) == r"$-0.999980 \pm 0.000050$"
+    assert svws.plus_minus(1.25, 0.2) == r"$1.25 \pm 0.20$"
+    assert svws.plus_minus(1.25, 0.0) == r"$1.250 \pm 0.000$"

@@ -12,6 +12,7 @@ import pytest
 import traitlets
 
 from fts.data.problems import problem
+from fts.data.trajectories import observe, simulate
 from fts.domain import Domain
 from fts.equations.equation import Equation
 from fts.equations.terms import Library, parse_term
@@ -21,6 +22,7 @@ from fts.explorers.models import field_label, geometry_values, term_values
 from fts.explorers.payload import field_bytes
 from fts.explorers.scrubber import CHECKPOINTS, FreezeAgainstJoint, PathPair
 from fts.fields.frozen import FrozenField
+from fts.fields.given import TabulatedField
 from fts.fields.network import NetworkFeatures, SplineCoefficients
 from fts.fields.provenance import Provenance
 from fts.fields.series import Basis, SeriesCoefficients, SeriesFeatures, as_series
@@ -329,10 +331,12 @@ def test_what_the_paper_sets_by_field_follows_the_choice() -> None:
 
 
 def test_a_kernel_too_rough_is_refused_in_both(node, rng: np.random.Generator) -> None:
-    explorer = explore(_network(1, rng), _TERMS[1], "patches", power=4)
-    with pytest.raises(ValueError, match="power p = 4 must exceed"):
-        explorer.system
-    question = (_values(explorer.source.library), asdict(explorer.geometry), [explorer.phase.tolist()])
+    with pytest.raises(traitlets.TraitError, match="power 4: this library needs at least 5"):
+        explore(_network(1, rng), _TERMS[1], "patches", power=4)
+    explorer = explore(_network(1, rng), _TERMS[1], "patches")
+    assert explorer.limits[0]["power"][0] == 5
+    rough = asdict(replace(explorer.geometry, power=4))
+    question = (_values(explorer.source.library), rough, [explorer.phase.tolist()])
     with pytest.raises(AssertionError, match="power p = 4 must exceed"):
         node(("systems", *question, explorer.source.data))
 
@@ -346,12 +350,40 @@ def test_explorers_of_one_field_share_its_bytes(rng: np.random.Generator) -> Non
 
 
 @pytest.mark.parametrize("dimension", [1, 2])
-@pytest.mark.parametrize("view", ["selection", "path", "patches", "adapter"])
+@pytest.mark.parametrize("view", ["selection", "path", "patches", "proposals", "adapter"])
 def test_every_view_has_a_still_figure(rng: np.random.Generator, dimension: int, view: str) -> None:
     explorer = explore(_network(dimension, rng), _TERMS[dimension], view)
     text = stills.as_html(explorer.still(), explorer.key, explorer.heading)
     assert f'data-key="{explorer.key}"' in text
     assert f'alt="{explorer.heading}"' in text
+
+
+def test_proposals_are_those_of_the_rule() -> None:
+    explorer = explore(load_field("ks", "T20", seed=3571, noise=0.1), view="proposals")
+    params = explorer.source.params
+    candidates = rule.generate(explorer.source.systems(params)[: params.generation], params)
+    for system, threshold in ((1, 1), (12, 7), (5, 3)):
+        explorer.system, explorer.threshold = system, threshold
+        index = candidates.proposals[system - 1, threshold - 1]
+        assert explorer.proposal.support == candidates.named(index)
+
+
+def test_the_adapter_begins_where_something_is_to_gain() -> None:
+    field, truth = load_field("kdv"), simulate("kdv")
+    samples = observe(truth, "S20", seed=1301)
+    explorer = explore(field, view="adapter", reference=truth, samples=samples)
+    assert explorer.rank < explorer.paper["rank"] == field.rank
+    (beside,) = explorer.beside
+    levels = np.frombuffer(beside.data, "<u2").reshape(240, 161)
+    u = beside.info["low"] + beside.info["step"] * levels
+    x, t = np.linspace(-30, 30, 240), np.linspace(0, 20, 161)
+    exact = TabulatedField((*truth.axes, truth.t), truth.u, truth.domain).on_grid(x, t)
+    np.testing.assert_allclose(u, exact, atol=beside.info["step"])
+    assert len(beside.info["sensors"]) == len(samples.grid.sensors)
+    with pytest.raises(ValueError, match="2 references"):
+        explore(field, view="adapter", reference=[truth, truth])
+    with pytest.raises(ValueError, match="leave them out"):
+        explore(field, view="path", reference=truth)
 
 
 def test_what_cannot_be_explored_is_refused(rng: np.random.Generator) -> None:

@@ -1,6 +1,7 @@
 """What the book needs beyond Sphinx: a cache that knows the package, MathJax at home, a clean console."""
 
 import hashlib
+import re
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.util.fileutil import copy_asset
 
+_ICON_SCRIPT = re.compile(r"<script[^>]*/fontawesome/[^>]*>\s*</script>")
 # What tex-chtml.js may ask for later: its fonts and the TeX packages it loads on first use.
 _MATHJAX = ("tex-chtml.js", "output/chtml/fonts/woff-v2", "input/tex/extensions")
 
@@ -17,6 +19,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("config-inited", _key_cache_by_package)
     app.connect("html-page-context", _drop_thebe, priority=900)
     app.connect("build-finished", _copy_mathjax)
+    app.connect("build-finished", _drop_icon_script)
     app.config.mathjax_path = "mathjax/tex-chtml.js"
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -44,6 +47,18 @@ def _drop_thebe(app: Sphinx, page: str, template: str, context: dict[str, Any], 
     """Leave out the scripts of sphinx-thebe: unused here, added twice, and an error in the console."""
     scripts = context.get("script_files", [])
     scripts[:] = [script for script in scripts if "thebe" not in f"{script}{script.attributes.get('body')}"]
+
+
+def _drop_icon_script(app: Sphinx, exception: Exception | None) -> None:
+    """Leave out the theme's icons as a script of 1.5 MB: its style sheet has the same icons as fonts."""
+    if exception is None and app.builder.format == "html":
+        for page in Path(app.outdir).rglob("*.html"):
+            text = page.read_text(encoding="utf-8")
+            without = _ICON_SCRIPT.sub("", text)
+            if without != text:
+                page.write_text(without, encoding="utf-8")
+        for script in Path(app.outdir).glob("_static/vendor/fontawesome/*/js/*"):
+            script.unlink()
 
 
 def _copy_mathjax(app: Sphinx, exception: Exception | None) -> None:

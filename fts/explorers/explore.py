@@ -4,19 +4,28 @@ from collections.abc import Sequence
 from typing import Any
 
 from fts.data.problems import problem
+from fts.data.trajectories import Trajectory
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
 from fts.explorers.explorer import Explorer
 from fts.explorers.models import Source
 from fts.explorers.payload import field_bytes, field_key
-from fts.explorers.widgets import AdapterExplorer, PatchExplorer, PathExplorer, SelectionExplorer
+from fts.explorers.widgets import (
+    AdapterExplorer,
+    PatchExplorer,
+    PathExplorer,
+    ProposalsExplorer,
+    SelectionExplorer,
+)
 from fts.fields.frozen import FrozenField
+from fts.observations import Observations
 from fts.svws.settings import prepare, problem_of, resolve_library
 
 _VIEWS: dict[str, type[Explorer]] = {
     "selection": SelectionExplorer,
     "patches": PatchExplorer,
     "path": PathExplorer,
+    "proposals": ProposalsExplorer,
     "adapter": AdapterExplorer,
 }
 
@@ -30,12 +39,15 @@ def explore(
     view: str = "selection",
     *,
     truth: str | Equation | None = None,
+    samples: Observations | Sequence[Observations | None] | None = None,
+    reference: Trajectory | Sequence[Trajectory | None] | None = None,
     **values: Any,
 ) -> Explorer:
     """An explorer of one field, or of several to choose from, at the paper's values or at `values`.
 
-    `view` is "selection", "patches", "path" or "adapter". `library` and `truth`, an equation's text, may stay
-    out for fields of the benchmarks. The truth is only displayed beside the result: nothing computed sees it.
+    `view` is "selection", "patches", "path", "proposals" or "adapter". `library` and `truth`, an equation's
+    text, may stay out for fields of the benchmarks. The adapter view lays a `reference`, the true trajectory,
+    and the `samples` of each field beside it. Truths are only displayed: nothing computed sees them.
     """
     if view not in _VIEWS:
         raise ValueError(f"unknown view {view!r}: there are {', '.join(_VIEWS)}")
@@ -46,7 +58,18 @@ def explore(
                 f"{type(one).__name__} cannot be sent to a browser: explore a FrozenField, as fts.fit returns"
             )
     text = str(truth) if isinstance(truth, Equation) else truth
-    return _VIEWS[view]([_source(one, library, text) for one in fields], **values)
+    made = _VIEWS[view]([_source(one, library, text) for one in fields], **values)
+    if reference is None and samples is None:
+        return made
+    if not isinstance(made, AdapterExplorer):
+        raise ValueError(f"view {view!r} shows neither reference nor samples: leave them out")
+    return made.lay_beside(_per_field(reference, len(fields)), _per_field(samples, len(fields)))
+
+
+def _per_field(given: Any, count: int) -> list[Any]:
+    if given is None:
+        return [None] * count
+    return list(given) if isinstance(given, list | tuple) else [given]
 
 
 def _source(field: FrozenField, library: str | Sequence[str] | Library | None, truth: str | None) -> Source:

@@ -36,18 +36,20 @@ def number(default: float, low: float, high: float, step: float, label: str, **t
     return traitlets.Float(default, min=low, max=high).tag(sync=True, **tags)
 
 
-def count(default: int, low: int, high: int, label: str) -> traitlets.Int:
-    """A control for an integer in [low, high]."""
-    tags = {"low": low, "high": high, "step": 1, "integer": True, "label": label}
+def count(default: int, low: int, high: int, label: str, **tags: Any) -> traitlets.Int:
+    """A control for an integer in [low, high]; `button` draws the next one instead of a slider."""
+    tags = {"low": low, "high": high, "step": 1, "integer": True, "label": label, **tags}
     return traitlets.Int(default, min=low, max=high).tag(sync=True, **tags)
 
 
 class Explorer(anywidget.AnyWidget):
-    """What the four explorers share: fields to choose from, controls as traits, values to return to."""
+    """What all explorers share: fields to choose from, controls as traits, values to return to."""
 
     _esm = _DOOR
     order: tuple[str, ...] = ()  # the controls, as they stand on the page
     caption = ""
+    # Pixels it takes in a column of at least 640, of 480 to 640 and below 480 pixels, kept free for it.
+    heights: tuple[int, int, int] = (0, 0, 0)
 
     view = traitlets.Unicode().tag(sync=True)
     code = traitlets.Unicode().tag(sync=True)
@@ -55,6 +57,10 @@ class Explorer(anywidget.AnyWidget):
     choice = traitlets.Int(0).tag(sync=True)
     controls = traitlets.List().tag(sync=True)
     papers = traitlets.List().tag(sync=True)  # the paper's values, one dict per field
+    limits = traitlets.List().tag(
+        sync=True
+    )  # what a field narrows of the controls' ranges, one dict per field
+    references = traitlets.List(traitlets.Unicode()).tag(sync=True)
     key = traitlets.Unicode().tag(sync=True)
     heading = traitlets.Unicode().tag(sync=True)
 
@@ -77,8 +83,9 @@ class Explorer(anywidget.AnyWidget):
         )
         common = {name: getattr(self, name) for name in self.order}
         self.papers = [common | self.defaults(source) for source in sources]
+        self.limits = [self.ranges(source) for source in sources]
         self.choice = values.pop("choice", 0)
-        for name, value in {**self.paper, **values}.items():
+        for name, value in {**self.paper, **self.start(), **values}.items():
             setattr(self, name, value)
 
     def title(self, sources: Sequence[Payload]) -> str:
@@ -87,6 +94,14 @@ class Explorer(anywidget.AnyWidget):
 
     def defaults(self, source: Any) -> dict[str, Any]:
         """The paper's values that depend on the field."""
+        return {}
+
+    def ranges(self, source: Payload) -> dict[str, tuple[int, int]]:
+        """Ranges of controls that the field narrows."""
+        return {}
+
+    def start(self) -> dict[str, Any]:
+        """Values to begin with where the paper's show nothing."""
         return {}
 
     @property
@@ -107,6 +122,8 @@ class Explorer(anywidget.AnyWidget):
             for name, value in new.items():
                 if value != old[name]:
                     setattr(self, name, value)
+            for name, (low, high) in self.limits[change["new"]].items():
+                setattr(self, name, min(max(getattr(self, name), low), high))
 
     @traitlets.validate("choice")
     def _known_choice(self, proposal: Any) -> int:
@@ -122,6 +139,6 @@ class Explorer(anywidget.AnyWidget):
 
     def _ipython_display_(self) -> None:
         # Two outputs: the figure first, which the explorer hides once it stands.
-        display(HTML(stills.as_html(self.still(), self.key, self.heading)))
+        display(HTML(stills.as_html(self.still(), self.key, self.heading, self.heights)))
         view = {"version_major": 2, "version_minor": 0, "model_id": self.model_id}
         display({"application/vnd.jupyter.widget-view+json": view, "text/plain": self.heading}, raw=True)

@@ -11,6 +11,7 @@ import ipywidgets
 import numpy as np
 import traitlets
 
+from fts.data.trajectories import Trajectory
 from fts.equations.equation import Equation
 from fts.equations.expressions import Expression
 from fts.equations.grammar import TermError
@@ -18,6 +19,8 @@ from fts.equations.terms import Library, Term, split
 from fts.explorers import scripts
 from fts.explorers.payload import field_bytes, field_key
 from fts.fields.frozen import FrozenField
+from fts.fields.given import TabulatedField
+from fts.observations import Observations
 from fts.params import SHORT_NAMES, SVWSParams, WeakParams
 from fts.svws import rule
 from fts.weak.assembly import WeakSystem
@@ -61,13 +64,33 @@ class Source(Payload):
             "library": [term_values(term) for term in library],
             "weak": geometry_values(geometry),
             "svws": asdict(params),
-            "truth": None if truth is None else true_places(truth, library),
+            "truth": None if truth is None else true_values(truth, library),
+            "highest": max(sum(term.alpha) for term in library),
         }
         super().__init__(data=data, info=info)
 
     def systems(self, params: SVWSParams) -> tuple[WeakSystem, ...]:
         """R_g + 1 + R_v systems of the seed in NumPy, kept while only thresholds change."""
         return _systems(self, params.generation, params.validation, params.phase_seed)
+
+
+class Reference(ipywidgets.Widget):
+    """What an explorer lays beside a field: the true values on its grid, and where the samples lie."""
+
+    data = traitlets.Bytes().tag(sync=True)  # 16-bit integers; u = low + step * integer
+    info = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, truth: Trajectory, samples: Observations | None, shape: tuple[int, ...]) -> None:
+        domain = truth.domain
+        ends = zip((*domain.low, domain.t0), (*domain.high, domain.t1), shape, strict=True)
+        points = [np.linspace(low, high, n) for low, high, n in ends]
+        field = TabulatedField((*truth.axes, truth.t), truth.u, domain)
+        u = field.on_grid(*points)
+        step = max(float(np.ptp(u)) / 65535, 1e-300)
+        levels = np.round((u - u.min()) / step).astype("<u2")
+        grid = samples.grid if samples is not None else None
+        seen = {} if grid is None else {"sensors": grid.sensors.tolist(), "frames": grid.frames.tolist()}
+        super().__init__(data=levels.tobytes(), info={"low": float(u.min()), "step": step, **seen})
 
 
 @lru_cache(maxsize=1)
@@ -120,8 +143,14 @@ def _expression_values(q: Expression) -> list[Any]:
 
 def true_places(truth: Equation, library: Library) -> list[int] | None:
     """Places of the true terms, or None when the library cannot say the truth."""
+    values = true_values(truth, library)
+    return None if values is None else [j for j, value in enumerate(values) if value]
+
+
+def true_values(truth: Equation, library: Library) -> list[float] | None:
+    """The true coefficients on the library, or None when it cannot say the truth."""
     try:
-        return [int(j) for j in np.flatnonzero(truth.on(library))]
+        return truth.on(library).tolist()
     except TermError:
         return None
 

@@ -3,6 +3,7 @@
 import base64
 import html
 import io
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,25 +12,34 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fts.equations.equation import Equation
 from fts.equations.terms import Library
 from fts.fields.frozen import FrozenField
 from fts.plots.style import INK, PALETTE, WIDTH, use_style
-from fts.svws.selection import Selection
+from fts.plots.svws import proposals as proposal_map
+from fts.svws.selection import Candidates, Selection
 from fts.weak.assembly import WeakSystem
 
 _MOST_ROWS = 8
+_LONGEST_LINE = 75  # characters of LaTeX in a line as wide as the figure
 
 
-def as_html(figure: Figure, key: str, text: str) -> str:
-    """The figure as an image inside a holder the explorer `key` can hide."""
+def as_html(figure: Figure, key: str, text: str, heights: Sequence[int] = (0, 0, 0)) -> str:
+    """The figure as an image inside a holder the explorer `key` can hide, as high as the explorer will be."""
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi=144)
     plt.close(figure)
     data = base64.b64encode(stream.getvalue()).decode()
-    return (
-        f'<div class="fts-still" data-key="{html.escape(key)}"><img alt="{html.escape(text)}" loading="lazy" '
-        f'style="width:100%;max-width:46rem" src="data:image/png;base64,{data}"></div>'
-    )
+    wide, middle, phone = heights
+    reserved = f"--fts-wide:{wide}px;--fts-middle:{middle}px;--fts-phone:{phone}px"
+    image = f'<img alt="{html.escape(text)}" loading="lazy" src="data:image/png;base64,{data}">'
+    return f'<div class="fts-still" data-key="{html.escape(key)}" style="{reserved}">{image}</div>'
+
+
+def proposals(candidates: Candidates) -> Figure:
+    """The support each generation system proposes at each threshold."""
+    use_style()
+    return proposal_map(candidates)
 
 
 def selection(chosen: Selection, title: str) -> Figure:
@@ -53,29 +63,32 @@ def selection(chosen: Selection, title: str) -> Figure:
     right.axvline(trace.bound, color=PALETTE[1], linestyle="--")
     right.set_yticks(range(len(rows)), labels, fontsize=8)
     right.invert_yaxis()
-    right.set(xscale="log", xlabel="validation risk", title=f"${chosen.equation.latex}$")
-    right.title.set_fontsize(9)
+    right.set(xscale="log", xlabel="validation risk")
+    _say(figure, chosen.equation)
     return figure
 
 
 def path(
     library: Library,
-    factors: Float[np.ndarray, " n"],
+    thresholds: Float[np.ndarray, " n"],
     values: Float[np.ndarray, "n J"],
-    kept: Sequence[int],
-    title: str,
+    chosen: Selection,
+    looked_at: tuple[float, float],
 ) -> Figure:
     """Normalized STLSQ coefficients of one system along its threshold; SVWS's terms are thick."""
     use_style()
-    figure, ax = plt.subplots(figsize=(WIDTH, 0.55 * WIDTH))
+    figure, ax = plt.subplots(figsize=(WIDTH, 0.7 * WIDTH))
+    kept = [library.index(name) for name in chosen.support]
+    ax.axvspan(*looked_at, color=INK, alpha=0.12, linewidth=0)
+    ax.plot(thresholds, thresholds, color=INK, linestyle=":", linewidth=1)
     for j, term in enumerate(library):
         alive = values[:, j] != 0
         if alive.any():
-            (curve,) = ax.plot(factors[alive], np.abs(values[alive, j]), label=f"${term.latex}$")
+            (curve,) = ax.plot(thresholds[alive], np.abs(values[alive, j]), label=f"${term.latex}$")
             curve.set(linewidth=2.6 if j in kept else 1.2, linestyle="-" if j < len(PALETTE) else "--")
-    ax.set(xscale="log", yscale="log", xlabel=r"$\lambda / \lambda_0$", title=title)
-    ax.set_ylabel("normalized coefficient")
-    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=9)
+    ax.set(xscale="log", yscale="log", xlabel=r"threshold $\lambda$", ylabel="size on unit columns")
+    figure.legend(loc="outside right center")
+    _say(figure, chosen.equation)
     return figure
 
 
@@ -97,8 +110,8 @@ def patches(
     names = [f"${term.latex}$" for term in single.library]
     right.barh(names, single.xi, color=PALETTE[0], height=0.62)
     right.invert_yaxis()
-    right.set(title=f"${single.equation.latex}$", xlabel=r"$\xi$")
-    right.title.set_fontsize(9)
+    right.set(xlabel=r"$\xi$")
+    _say(figure, single.equation)
     return figure
 
 
@@ -122,6 +135,18 @@ def adapter(
     panels[2].plot(t, coefficients[:shown].T)
     panels[2].set(xlabel="$t$", title="coefficients")
     return figure
+
+
+def _say(figure: Figure, equation: Equation) -> None:
+    """The equation above the panels, broken before a sign where it would not fit."""
+    first, *rest = re.split(r" (?=[+-] )", equation.latex)
+    lines = [first]
+    for part in rest:
+        if len(lines[-1]) + len(part) > _LONGEST_LINE:
+            lines.append(part)
+        else:
+            lines[-1] += f" {part}"
+    figure.suptitle("\n".join(f"${line}$" for line in lines), fontsize=11, ha="left", x=0.02)
 
 
 def _field_map(ax: Axes, field: FrozenField) -> None:

@@ -1,8 +1,9 @@
-"""The four explorers: frozen fields -> widgets that compute in the reader's browser (chapter "Explore").
+"""The explorers: frozen fields -> widgets that compute in the reader's browser (chapter "Explore").
 
 `explorer.selection` and its kin are what NumPy says for the values the reader sees.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,14 +12,20 @@ import traitlets
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
+from fts.data.trajectories import Trajectory
 from fts.explorers import stills
 from fts.explorers.explorer import Explorer, count, number
-from fts.explorers.models import Source
+from fts.explorers.models import Reference, Source
 from fts.explorers.scripts import SEEDS
+from fts.observations import Observations
 from fts.params import SVWSParams, WeakParams
 from fts.svws import ablation, rule, sparse
 from fts.svws.selection import Selection
 from fts.weak import assembly
+
+# Modes an explorer begins with, and the grids it evaluates a field on, as in js/view_adapter.js.
+_FEW = 3
+SHAPES = {1: (240, 161), 2: (49, 49, 61)}
 
 
 class SelectionExplorer(Explorer):
@@ -26,11 +33,12 @@ class SelectionExplorer(Explorer):
 
     caption = "Stability-validated selection"
     order = ("lam0_factor", "tau", "generation", "phase_seed", "ridge")
+    heights = (640, 1000, 1100)
     view = traitlets.Unicode("selection").tag(sync=True)
     lam0_factor = number(1.0, 1 / 16, 16.0, 0.125, "Base threshold λ₀", base=2)
     tau = number(0.5, 0.0, 1.0, 0.05, "Stability τ")
     generation = count(12, 1, 24, "Generation systems")
-    phase_seed = count(SEEDS[0], SEEDS[0], SEEDS[-1], "Phase seed")
+    phase_seed = count(SEEDS[0], SEEDS[0], SEEDS[-1], "Patch grids", button="Draw others")
     ridge = number(1e-4, 1e-6, 1e-1, 0.5, "Ridge", base=10)
 
     def defaults(self, source: Source) -> dict[str, Any]:
@@ -60,10 +68,11 @@ class PathExplorer(Explorer):
 
     caption = "Threshold path"
     order = ("lam0_factor", "system", "phase_seed", "ridge")
+    heights = (680, 720, 820)
     view = traitlets.Unicode("path").tag(sync=True)
     lam0_factor = number(1.0, 1 / 32, 8.0, 0.125, "Threshold λ", base=2)
     system = count(1, 1, 20, "Weak system")
-    phase_seed = count(SEEDS[0], SEEDS[0], SEEDS[-1], "Phase seed")
+    phase_seed = count(SEEDS[0], SEEDS[0], SEEDS[-1], "Patch grids", button="Draw others")
     ridge = number(1e-4, 1e-6, 1e-1, 0.5, "Ridge", base=10)
 
     def defaults(self, source: Source) -> dict[str, Any]:
@@ -92,13 +101,10 @@ class PathExplorer(Explorer):
         params, source = self.params, self.source
         system = source.systems(params)[self.system - 1]
         normal = sparse.normalize(system.A, system.b)
-        factors = np.geomspace(1 / 32, 8, 97)
-        values = [
-            sparse.stlsq(normal, factor * params.lam0, params.ridge, params.max_iterations)
-            for factor in factors
-        ]
-        kept = [source.library.index(name) for name in self.selection.support]
-        return stills.path(source.library, factors, np.array(values), kept, source.info["label"])
+        thresholds = params.lam0 * np.geomspace(1 / 32, 8, 97)
+        values = [sparse.stlsq(normal, lam, params.ridge, params.max_iterations) for lam in thresholds]
+        looked_at = params.lam0 * params.multipliers[0], params.lam0 * params.multipliers[-1]
+        return stills.path(source.library, thresholds, np.array(values), self.selection, looked_at)
 
 
 class PatchExplorer(Explorer):
@@ -106,18 +112,30 @@ class PatchExplorer(Explorer):
 
     caption = "Patches and phases"
     order = ("phase_x", "phase_y", "phase_t", "width_x", "width_t", "power", "lam0_factor")
+    heights = (900, 950, 1150)
     view = traitlets.Unicode("patches").tag(sync=True)
     phase_x = number(0.5, 0.0, 0.999, 0.01, "Phase in x")
     phase_y = number(0.5, 0.0, 0.999, 0.01, "Phase in y", dimension=2)
     phase_t = number(0.5, 0.0, 0.999, 0.01, "Phase in t")
     width_x = number(1.0, 0.25, 2.0, 0.125, "Half-width in space", base=2)
     width_t = number(1.0, 0.25, 2.0, 0.125, "Half-width in time", base=2)
-    power = count(8, 2, 16, "Power p")
+    power = count(8, 1, 16, "Power p")
     lam0_factor = number(1.0, 1 / 16, 16.0, 0.125, "Threshold λ", base=2)
 
     def defaults(self, source: Source) -> dict[str, Any]:
         """The field's own test function."""
         return {"power": source.geometry.power}
+
+    def ranges(self, source: Source) -> dict[str, tuple[int, int]]:
+        """The power exceeds the highest derivative of the library, or boundary terms survive."""
+        return {"power": (source.info["highest"] + 1, self.class_traits()["power"].metadata["high"])}
+
+    @traitlets.validate("power")
+    def _smooth_enough(self, proposal: Any) -> int:
+        low = self.limits[self.choice]["power"][0] if self.limits else proposal["value"]
+        if proposal["value"] < low:
+            raise traitlets.TraitError(f"power {proposal['value']}: this library needs at least {low}")
+        return proposal["value"]
 
     @property
     def geometry(self) -> WeakParams:
@@ -148,11 +166,41 @@ class PatchExplorer(Explorer):
         return stills.patches(self.source.field, self.system, self.geometry.half_widths, self.single)
 
 
+class ProposalsExplorer(Explorer):
+    """Every proposal of the generation systems: which support, on which patches, at which risk."""
+
+    caption = "Proposals"
+    order = ("system", "threshold")
+    view = traitlets.Unicode("proposals").tag(sync=True)
+    system = count(1, 1, 24, "Generation system")
+    threshold = count(1, 1, 16, "Threshold")
+    heights = (900, 1000, 1100)
+
+    def ranges(self, source: Source) -> dict[str, tuple[int, int]]:
+        """As many systems and thresholds as the rule has."""
+        params = source.params
+        return {"system": (1, params.generation), "threshold": (1, len(params.multipliers))}
+
+    @property
+    def proposal(self) -> Selection:
+        """The chosen proposal, in NumPy."""
+        params = self.source.params
+        multiplier = params.multipliers[self.threshold - 1]
+        return ablation.single(self.source.systems(params)[self.system - 1], multiplier, params)
+
+    def still(self) -> Figure:
+        """The map of all proposals."""
+        params = self.source.params
+        generation, _, _ = rule.roles(self.source.systems(params), params)
+        return stills.proposals(rule.generate(generation, params))
+
+
 class AdapterExplorer(Explorer):
     """Features and coefficients of one field, truncated to a rank, at a frame."""
 
     caption = "Features and coefficients"
     order = ("rank", "frame", "basis")
+    heights = (900, 1100, 1500)
     view = traitlets.Unicode("adapter").tag(sync=True)
     rank = count(64, 0, 64, "Modes kept")
     frame = number(0.5, 0.0, 1.0, 0.01, "Frame")
@@ -163,6 +211,30 @@ class AdapterExplorer(Explorer):
     def defaults(self, source: Source) -> dict[str, Any]:
         """All modes."""
         return {"rank": source.field.rank}
+
+    def ranges(self, source: Source) -> dict[str, tuple[int, int]]:
+        """As many modes as the field has."""
+        return {"rank": (0, source.field.rank)}
+
+    def start(self) -> dict[str, Any]:
+        """A few modes: from all of them it can only get worse."""
+        return {"rank": min(_FEW, self.paper["rank"])}
+
+    def lay_beside(
+        self, truths: Sequence[Trajectory | None], samples: Sequence[Observations | None]
+    ) -> "AdapterExplorer":
+        """The explorer with true trajectories and samples, one per field, beside its fields."""
+        if not len(truths) == len(samples) == len(self.offered):
+            raise ValueError(
+                f"{len(truths)} references and {len(samples)} samples for {len(self.offered)} fields: "
+                "give one each, or None"
+            )
+        self.beside = [
+            None if truth is None else Reference(truth, seen, SHAPES[truth.domain.dimension])
+            for truth, seen in zip(truths, samples, strict=True)
+        ]
+        self.references = ["" if one is None else one.model_id for one in self.beside]
+        return self
 
     def truncated(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
         """The field of the background and the kept modes on the grid of the axes (x, [y,] t), in NumPy."""
@@ -177,12 +249,12 @@ class AdapterExplorer(Explorer):
     def still(self) -> Figure:
         """The field and its largest modes."""
         field, domain = self.source.field, self.source.field.domain
+        *counts, frames = SHAPES[domain.dimension]
         space = tuple(
-            np.linspace(low, high, 240 if domain.dimension == 1 else 49)
-            for low, high in zip(domain.low, domain.high, strict=True)
+            np.linspace(low, high, n) for low, high, n in zip(domain.low, domain.high, counts, strict=True)
         )
-        F = field.space.on_axes(space, (0,) * domain.dimension)
-        G = field.time.at(np.linspace(domain.t0, domain.t1, 161), 0)
+        t = np.linspace(domain.t0, domain.t1, frames)
+        F, G = field.space.on_axes(space, (0,) * domain.dimension), field.time.at(t, 0)
         left, _, right = _modes(F[:, 1:], G[1:], self.basis)
         return stills.adapter(field, left, right)
 

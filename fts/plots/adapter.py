@@ -11,10 +11,8 @@ from fts.data.trajectories import Trajectory
 from fts.fields.frozen import FrozenField
 from fts.fields.network import NetworkFeatures
 from fts.metrics import field_error
-from fts.plots.style import INK, PALETTE, WIDTH, Table, table
-
-# Diverging and without a dark middle: the sign of an error, on light and dark pages alike.
-_ERROR_MAP = "RdBu_r"
+from fts.params import SHORT_NAMES, AdapterParams
+from fts.plots.style import INK, PALETTE, SIGNED_MAP, WIDTH, Table, table
 
 
 def encoding(space: NetworkFeatures, x: np.ndarray, count: int = 3) -> Figure:
@@ -78,8 +76,9 @@ def reconstruction(trajectory: Trajectory, field: FrozenField) -> Figure:
     u = trajectory.u
     estimate = field.on_grid(*trajectory.axes, trajectory.t)
     figure, panels = plt.subplots(1, 3, figsize=(WIDTH, 0.5 * WIDTH), sharey=True)
-    limit = np.abs(u).max()
-    shown = [("reference", u, None), ("reconstruction", estimate, None), ("error", estimate - u, _ERROR_MAP)]
+    limit = np.quantile(np.abs(estimate - u), 0.995)
+    error = (f"error, ±{limit:.1g}", estimate - u, SIGNED_MAP)
+    shown = [("reference", u, None), ("reconstruction", estimate, None), error]
     for ax, (title, values, cmap) in zip(panels, shown, strict=True):
         low, high = (-limit, limit) if cmap else (u.min(), u.max())
         ax.pcolormesh(
@@ -118,10 +117,32 @@ def field_errors(
 ) -> Table:
     """Median field error per regime beside the published one, with the range over the seeds."""
     rows = [
-        (f"{problem}-{protocol}", f"{np.median(e):.2g}", f"{published[problem, protocol]:.2g}", _span(e))
+        (
+            f"{SHORT_NAMES[problem]}-{protocol}",
+            *(f"{v:.2g}" for v in _span(e)),
+            f"{published[problem, protocol]:.2g}",
+        )
         for (problem, protocol), e in errors.items()
     ]
-    return table(["regime", "median E_u", "paper's median", "lowest to highest"], rows)
+    return table(["regime", "lowest", "median", "highest", "the paper's median"], rows)
+
+
+def settings(params: AdapterParams) -> Table:
+    """What the objective and its optimizer are set to."""
+    penalties, training = params.penalties, params.training
+    rows = [
+        (r"$\lambda_\Phi$", "weight of the Gram penalty", penalties.lam_phi),
+        (r"$\lambda_t$", "weight of the curvature penalty", penalties.lam_t),
+        (r"$\kappa_\Phi$", "cap of the Gram penalty", penalties.cap_phi),
+        (r"$\kappa_t$", "cap of the curvature penalty", penalties.cap_t),
+        ("$N_g$", "points of the Gram matrix, drawn anew at every update", penalties.gram_points),
+        ("$k_C$", "first update that moves $C$", training.background_epochs),
+        ("$k_0$", "first update with penalties", penalties.ramp_start),
+        ("$k_1$", "updates over which they grow", penalties.ramp_length),
+        ("frames", "drawn for one update", training.frames_per_update),
+        ("updates", "at most", training.epochs),
+    ]
+    return table(["symbol", "meaning", "value"], [(*words, f"{value:,}") for *words, value in rows])
 
 
 def recipes(fields: Mapping[str, FrozenField], seconds: Sequence[float], trajectory: Trajectory) -> Table:
@@ -130,7 +151,7 @@ def recipes(fields: Mapping[str, FrozenField], seconds: Sequence[float], traject
         (name, f"{field_error(field, trajectory):.2g}", f"{spent:.1f}", f"{_size(field):,}")
         for (name, field), spent in zip(fields.items(), seconds, strict=True)
     ]
-    return table(["recipe", "E_u", "seconds", "stored numbers"], rows)
+    return table(["recipe", "$E_u$", "seconds", "stored numbers"], rows)
 
 
 def predicted_error(t: np.ndarray, deviation: np.ndarray, error: np.ndarray, frames: np.ndarray) -> Figure:
@@ -145,8 +166,8 @@ def predicted_error(t: np.ndarray, deviation: np.ndarray, error: np.ndarray, fra
     return figure
 
 
-def _span(values: Sequence[float]) -> str:
-    return f"{min(values):.2g} to {max(values):.2g}"
+def _span(values: Sequence[float]) -> tuple[float, float, float]:
+    return min(values), float(np.median(values)), max(values)
 
 
 def _size(field: FrozenField) -> int:

@@ -1,5 +1,6 @@
 """Trajectories and observations -> the figures of the chapter on data."""
 
+import textwrap
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,13 +12,15 @@ from fts.data.trajectories import Trajectory
 from fts.observations import Observations
 from fts.plots.style import PALETTE, WIDTH
 
+_NARROW = 14  # characters above a third of a figure
+
 
 def space_time(trajectories: Sequence[Trajectory], titles: Sequence[str]) -> Figure:
     """One panel per one-dimensional trajectory: u over x (across) and t (up)."""
-    figure, panels = plt.subplots(1, len(trajectories), figsize=(WIDTH, 0.45 * WIDTH), squeeze=False)
+    figure, panels = plt.subplots(1, len(trajectories), figsize=(WIDTH, 0.55 * WIDTH), squeeze=False)
     for ax, trajectory, title in zip(panels[0], trajectories, titles, strict=True):
         _field(ax, trajectory, trajectory.u)
-        ax.set_title(title)
+        ax.set_title(textwrap.fill(title, _NARROW))
     panels[0, 0].set_ylabel("$t$")
     return figure
 
@@ -44,7 +47,7 @@ def kept(trajectory: Trajectory, observations: Sequence[Observations]) -> Figure
         row = np.searchsorted(trajectory.axes[0], samples.x[:, 0])
         values[row, np.searchsorted(trajectory.t, samples.t)] = samples.y
         _field(ax, trajectory, values)
-        ax.set_title(f"{samples.protocol}: {len(samples):,} samples")
+        ax.set_title(f"{samples.protocol}: {len(samples):,}\nsamples")
     panels[0, 0].set_ylabel("$t$")
     return figure
 
@@ -67,7 +70,7 @@ def sensors(observations: Sequence[Observations]) -> Figure:
         ax.plot(*positions.T, ".", color=PALETTE[0], markersize=2.5, clip_on=False)
         (left, low), (right, high) = samples.domain.low, samples.domain.high
         ax.set(xlim=(left, right), ylim=(low, high), xlabel="$x$", aspect="equal")
-        ax.set_title(f"{samples.protocol}: {len(positions)} sensors")
+        ax.set_title(f"{samples.protocol}: {len(positions)}")
         _frame(ax)
     panels[0, 0].set_ylabel("$y$")
     return figure

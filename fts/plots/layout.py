@@ -11,8 +11,8 @@ from fts.plots.style import INK, PALETTE, WIDTH, Table, table
 DATA, TORCH = PALETTE[:2]
 # The way of the data. What reads a frozen field reads anything that can be evaluated: Field is its protocol.
 WAY = (("Observations",), ("FrozenField", "Field"), ("WeakSystem",), ("Selection",), ("Equation",))
-LEFT, NAMES, ARCS, RIGHT = -6.3, 0.45, 4.8, 12.8  # columns, in units of a row
-SIZE = 13  # points: a phone shows the picture at half its width
+LEFT, NAMES, ARCS, RIGHT = -7.0, 0.45, 4.8, 12.8  # columns, in units of a row
+SIZE = 10.5  # points: a phone shows the picture at two thirds of its width
 
 
 def reading_order(layout: Layout) -> Figure:

@@ -1,4 +1,4 @@
-"""Records -> tables beside the paper's and the figures of the studies."""
+"""Records -> the figures of the studies."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,79 +10,27 @@ from matplotlib.figure import Figure
 
 from fts.data.trajectories import Trajectory, observe, simulate
 from fts.params import SHORT_NAMES, TEST_SEEDS
-from fts.plots.style import INK, PALETTE, WIDTH, Table, table
-from fts.studies import tables
-from fts.studies.published import REGIMES, Cell, Published
+from fts.plots.style import INK, PALETTE, WIDTH
+from fts.studies.published import REGIMES, Published
 from fts.studies.records import RunRecord
 from fts.studies.tables import Place, Summary
 
-# A recovery count or an error that is better than the paper's, equal to it, or worse.
-_BETTER, _EQUAL, _WORSE = "▲", "=", "▼"
 # Runs of a row over all regimes.
 _RUNS = len(REGIMES) * len(TEST_SEEDS)
 # The problems of the density study, as a reader calls them.
-_TITLES = {name: SHORT_NAMES[name] for name in ("kdv", "ks", "ad")}
-
-
-def beside_paper(
-    found: Mapping[Place, Summary],
-    published: Published,
-    rows: Mapping[str, tuple[str, float]],
-    measures: Sequence[str] = ("exact", "e_xi"),
-) -> Table:
-    """Our cells beside the paper's, difference marked; `rows` maps a published row to our (row, noise)."""
-    regimes = list(dict.fromkeys((problem, protocol) for _, problem, protocol in published.cells))
-    header = ["row", *(f"{_TITLES[problem]}-{protocol}" for problem, protocol in regimes)]
-    lines = []
-    for row, (method, noise) in rows.items():
-        cells = []
-        for problem, protocol in regimes:
-            theirs = published.cells.get((row, problem, protocol))
-            ours = found.get((method, problem, protocol, noise))
-            cells.append(_beside(ours, theirs, measures))
-        lines.append((row, *cells))
-    return table(header, lines)
-
-
-def differences(
-    found: Mapping[Place, Summary], published: Published, rows: Mapping[str, tuple[str, float]]
-) -> Table:
-    """Cells whose recoveries differ from the paper's by more than one run in five."""
-    lines = []
-    for (row, problem, protocol), theirs in published.cells.items():
-        place = (rows[row][0], problem, protocol, rows[row][1]) if row in rows else None
-        ours = found.get(place) if place else None
-        if ours is None or theirs.exact is None or abs(5 * ours.exact / ours.runs - theirs.exact) <= 1:
-            continue
-        cell = f"{_TITLES[problem]}-{protocol}"
-        lines.append((row, cell, f"{ours.exact}/{ours.runs}", f"{theirs.exact}/5", f"{ours.e_u:.2g}"))
-    return table(["method", "regime", "here", "in the paper", "field error here"], lines)
-
-
-def only_ours(found: Mapping[Place, Summary], rows: Mapping[str, tuple[str, float]]) -> Table:
-    """Rows the paper does not have, over its six regimes: recoveries, median E_xi and E_u."""
-    header = ["row", *(f"{_TITLES[problem]}-{protocol}" for problem, protocol in REGIMES)]
-    lines = []
-    for row, (method, noise) in rows.items():
-        cells = []
-        for problem, protocol in REGIMES:
-            cell = found.get((method, problem, protocol, noise))
-            text = f"{cell.exact}/{cell.runs} ({cell.e_xi:.2g}; {cell.e_u:.2g})" if cell else "not run"
-            cells.append(text)
-        lines.append((row, *cells))
-    return table(header, lines)
+TITLES = {name: SHORT_NAMES[name] for name in ("kdv", "ks", "ad")}
 
 
 def crossed(found: Mapping[Place, Summary], fields: Sequence[str], selectors: Sequence[str]) -> Figure:
     """Exact recoveries over all regimes: fields down, selectors across, clean observations and noisy ones."""
-    figure, panels = plt.subplots(1, 2, figsize=(WIDTH, 0.42 * WIDTH), sharey=True)
+    figure, panels = plt.subplots(2, 1, figsize=(WIDTH, 0.85 * WIDTH), sharex=True)
     totals = recovered(found, fields, selectors)
     for ax, (noise, counts) in zip(panels, totals.items(), strict=True):
         ax.imshow(counts / _RUNS, vmin=0, vmax=1, aspect="auto")
         for (i, j), count in np.ndenumerate(counts):
             color = "black" if count > 0.6 * _RUNS else "white"
             ax.annotate(f"{count}/{_RUNS}", (j, i), ha="center", va="center", color=color)
-        ax.set_xticks(range(len(selectors)), [one.replace(" ", "\n", 1) for one in selectors], fontsize=8)
+        ax.set_xticks(range(len(selectors)), [one.replace(" ", "\n", 1) for one in selectors])
         ax.set_yticks(range(len(fields)), fields)
         ax.set_title(f"{noise:.0%} noise" if noise else "clean")
         ax.spines[:].set_visible(False)
@@ -101,24 +49,10 @@ def recovered(
     return totals
 
 
-def crossed_table(
-    found: Mapping[Place, Summary], fields: Sequence[str], selectors: Sequence[str], noise: float
-) -> Table:
-    """The same by regime: recoveries, and the median coefficient error in brackets."""
-    lines = []
-    for field in fields:
-        for selector in selectors:
-            cells = [found.get((f"{field}, {selector}", *regime, noise)) for regime in REGIMES]
-            texts = [f"{c.exact}/{c.runs} ({c.e_xi:.2g})" if c else "not run" for c in cells]
-            lines.append((field, selector, *texts))
-    header = [f"{_TITLES[problem]}-{protocol}" for problem, protocol in REGIMES]
-    return table(["field", "selector", *header], lines)
-
-
 def against_seconds(found: Mapping[str, Sequence[RunRecord]]) -> Figure:
     """Coefficient error of every run against the seconds it took to fit and select, one color per method."""
     figure, panels = plt.subplots(1, 3, figsize=(WIDTH, 0.48 * WIDTH), sharey=True, sharex=True)
-    for ax, (problem, title) in zip(panels, _TITLES.items(), strict=True):
+    for ax, (problem, title) in zip(panels, TITLES.items(), strict=True):
         for color, (label, runs) in zip(PALETTE, found.items(), strict=False):
             mine = [one for one in runs if one.problem == problem and one.score]
             for exact, marker in ((True, "o"), (False, "x")):
@@ -127,7 +61,7 @@ def against_seconds(found: Mapping[str, Sequence[RunRecord]]) -> Figure:
                 ax.loglog(seconds, errors, marker, color=color, markersize=4, label=label if exact else None)
         ax.set(title=title, xlabel="seconds")
     panels[0].set_ylabel(r"$E_\xi$")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     return figure
 
 
@@ -148,7 +82,7 @@ def _cells_of(found: Mapping[Place, Summary], row: str, noise: float) -> list[Su
 def layouts(tested: Sequence[RunRecord], further: Sequence[RunRecord], published: Published) -> Figure:
     """Coefficient error against the widest gap between sensors, beside the paper's median."""
     problems = list(dict.fromkeys(one.problem for one in further))
-    figure, panels = plt.subplots(1, len(problems), figsize=(WIDTH, 0.42 * WIDTH), sharey=True, squeeze=False)
+    figure, panels = plt.subplots(1, len(problems), figsize=(WIDTH, 0.55 * WIDTH), sharey=True, squeeze=False)
     for ax, name in zip(panels[0], problems, strict=True):
         trajectory = simulate(name)
         for label, runs, style, color in (
@@ -158,45 +92,21 @@ def layouts(tested: Sequence[RunRecord], further: Sequence[RunRecord], published
             mine = [one for one in runs if one.problem == name and one.score]
             gaps = [_widest_gap(trajectory, one) for one in mine]
             ax.semilogy(gaps, [one.score["e_xi"] for one in mine], style, color=color, label=label)
-        ax.axhline(_published(published, name), color=INK, linewidth=1, label="the paper's median")
-        ax.set(title=_TITLES[name], xlabel="widest gap between sensors")
+        ax.axhline(published_median(published, name), color=INK, linewidth=1, label="the paper's median")
+        ax.set(title=TITLES[name])
+    figure.supxlabel("widest gap between sensors", color=INK, fontsize=12)
     panels[0, 0].set_ylabel(r"$E_\xi$")
-    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     return figure
-
-
-def layout_medians(tested: Sequence[RunRecord], further: Sequence[RunRecord], published: Published) -> Table:
-    """Medians of test seeds, further draws and paper, and the chance that five draws match the paper."""
-    rows = []
-    for name in dict.fromkeys(one.problem for one in further):
-        theirs = _published(published, name)
-        first, rest = (
-            np.array([one.score["e_xi"] for one in runs if one.problem == name and one.score])
-            for runs in (tested, further)
-        )
-        share = float(np.mean(rest <= theirs))
-        medians = (f"{np.median(first):.2g}", f"{np.median(rest):.2g}", f"{theirs:.2g}")
-        rows.append((_TITLES[name], *medians, f"{len(rest)}", f"{tables.chance_of_median(share):.0%}"))
-    return table(
-        [
-            "",
-            "test seeds",
-            "further layouts",
-            "the paper's",
-            "layouts",
-            "chance of five as good as the paper's",
-        ],
-        rows,
-    )
 
 
 def density(found: Mapping[Place, Summary], rows: Mapping[str, str]) -> Figure:
     """Exact recoveries and field error against sensor density, one column per problem, one curve per row."""
-    figure, panels = plt.subplots(2, 3, figsize=(WIDTH, 0.62 * WIDTH), sharey="row", sharex="col")
-    for column, (problem, title) in enumerate(_TITLES.items()):
+    figure, panels = plt.subplots(2, 3, figsize=(WIDTH, 0.75 * WIDTH), sharey="row", sharex="col")
+    for column, (problem, title) in enumerate(TITLES.items()):
         top, bottom = panels[:, column]
         for color, (label, method) in zip(PALETTE, rows.items(), strict=False):
-            points = _densities(found, method, problem)
+            points = densities(found, method, problem)
             percents = list(points)
             top.plot(percents, [p.exact / p.runs for p in points.values()], ".-", color=color, label=label)
             bottom.plot(percents, [p.e_u for p in points.values()], ".-", color=color)
@@ -213,24 +123,8 @@ def density(found: Mapping[Place, Summary], rows: Mapping[str, str]) -> Figure:
             top.annotate("not run", (0.5, 0.5), xycoords="axes fraction", ha="center")
     panels[0, 0].set_ylabel("exact")
     panels[1, 0].set_ylabel("$E_u$")
-    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=len(rows))
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     return figure
-
-
-def lowest_densities(found: Mapping[Place, Summary], rows: Mapping[str, str]) -> Table:
-    """Per row and problem the lowest measured density from which on every run is exact."""
-    lines = []
-    for label, method in rows.items():
-        cells = []
-        for problem in _TITLES:
-            reached = None
-            for percent, cell in reversed(_densities(found, method, problem).items()):
-                if cell.exact < cell.runs:
-                    break
-                reached = percent
-            cells.append("none" if reached is None else f"{reached:g} %")
-        lines.append((label, *cells))
-    return table(["all runs exact from", *_TITLES.values()], lines)
 
 
 def _widest_gap(trajectory: Trajectory, run: RunRecord) -> float:
@@ -239,13 +133,15 @@ def _widest_gap(trajectory: Trajectory, run: RunRecord) -> float:
     return grid.widest_gap
 
 
-def _published(published: Published, name: str, protocol: str = "S20") -> float:
+def published_median(published: Published, name: str, protocol: str = "S20") -> float:
+    """The paper's median coefficient error."""
     median = next(cell.e_xi for key, cell in published.cells.items() if key[1:] == (name, protocol))
     assert median is not None  # every cell of Table 1 has one
     return median
 
 
-def _densities(found: Mapping[Place, Summary], method: str, problem: str) -> dict[float, Summary]:
+def densities(found: Mapping[Place, Summary], method: str, problem: str) -> dict[float, Summary]:
+    """Cells of a method on a problem by the percentage of its sensors, sparsest first."""
     places = {
         float(place[2].removeprefix("S")): summary
         for place, summary in found.items()
@@ -262,32 +158,3 @@ def _plain_ticks(ax: Axes, percents: Sequence[float]) -> None:
     kept = list(percents[::2]) if len(percents) > 5 else list(percents)
     ax.set_xticks(kept, [f"{p:g}" for p in kept])
     ax.minorticks_off()
-
-
-def _beside(ours: Summary | None, theirs: Cell | None, measures: Sequence[str]) -> str:
-    if ours is None:
-        values = [_published_text(theirs, name) for name in measures]
-        return f"not run | {', '.join(values)}" if theirs is not None else "–"
-    parts = []
-    for name in measures:
-        mine, counts = getattr(ours, name), name == "exact"
-        left = f"{mine}/{ours.runs}" if counts else f"{mine:.2g}"
-        published = None if theirs is None else getattr(theirs, name)
-        # A cell whose runs are not all there yet is compared by its share.
-        share = mine * 5 / ours.runs if counts else mine
-        mark = "" if published is None else f" {_mark(share, published, counts)}"
-        parts.append(f"{left} | {_published_text(theirs, name)}{mark}")
-    return "\n".join(parts)
-
-
-def _published_text(theirs: Cell | None, name: str) -> str:
-    value = None if theirs is None else getattr(theirs, name)
-    if value is None:
-        return "–"
-    return f"{value}/5" if name == "exact" else f"{value:.2g}"
-
-
-def _mark(ours: float | int, theirs: float | int, more_is_better: bool) -> str:
-    if np.isclose(ours, theirs, rtol=0.02):
-        return _EQUAL
-    return _BETTER if (ours > theirs) == more_is_better else _WORSE

@@ -1,11 +1,13 @@
 """The book's style and its tables, for light and for dark pages."""
 
 import html
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import matplotlib as mpl
 from cycler import cycler
+from matplotlib.colors import LinearSegmentedColormap, to_rgba
 
 # Okabe and Ito's colors without black and yellow, which vanish on a dark and on a light page.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -13,29 +15,64 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 INK = "#7B7B7B"
 # Perceptually uniform, readable without color.
 FIELD_MAP = "viridis"
-WIDTH = 6.4  # inches, the book's text column
+# Zero is the page itself, light or dark: blue below it, orange above, stronger with size.
+SIGNED_MAP = LinearSegmentedColormap.from_list(
+    "signed",
+    [
+        (0.0, to_rgba(PALETTE[0])),
+        (0.5, to_rgba(PALETTE[0], 0)),
+        (0.5, to_rgba(PALETTE[1], 0)),
+        (1.0, to_rgba(PALETTE[1])),
+    ],
+)
+WIDTH = 5.2  # inches: text of a figure as wide as a phone is still as large as a caption
+_FORMULA = re.compile(r"\$([^$]+)\$")
+_SIGNS = re.compile(r"[\\`*_{}\[\]<>#|+%~-]")  # what Markdown would read as markup
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under a header: HTML in notebooks, text in `print`. $...$ is a formula, \\n breaks the line."""
+    """Rows under a header: numbered in the book, HTML in notebooks, text in `print`. $...$ is a formula."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    name: str = ""  # the book refers to it: {numref}`name`
+    caption: str = ""
+
+    def titled(self, name: str, caption: str) -> "Table":
+        """The same table with the name it is referred to by and the caption above it."""
+        return replace(self, name=name, caption=caption)
+
+    def flipped(self, heading: str) -> "Table":
+        """Columns as rows, for a table that is wide and low; `heading` stands above the old headings."""
+        _, *columns = zip(self.header, *self.rows, strict=True)
+        return replace(self, header=(heading, *(row[0] for row in self.rows)), rows=tuple(columns))
 
     def __str__(self) -> str:
-        lines = [tuple(cell.replace("\n", "; ") for cell in line) for line in (self.header, *self.rows)]
+        lines = (self.header, *self.rows)
         widths = [max(len(line[i]) for line in lines) for i in range(len(self.header))]
         return "\n".join(
             "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)) for line in lines
         )
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{_cell(text)}</th>" for text in self.header)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{_cell(text)}</td>" for text in row) + "</tr>" for row in self.rows
-        )
-        return f'<table class="table"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+        caption = f"<caption>{_in_html(self.caption)}</caption>" if self.caption else ""
+        head = "".join(f'<th scope="col">{_in_html(text)}</th>' for text in self.header)
+        lines = []
+        for first, *rest in self.rows:
+            cells = "".join(f"<td>{_in_html(text)}</td>" for text in rest)
+            lines.append(f'<tr><th scope="row">{_in_html(first)}</th>{cells}</tr>')
+        body = "".join(lines)
+        return f'<table class="table">{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+    def _repr_markdown_(self) -> str:
+        """For the book, where Sphinx numbers the table and typesets its formulas."""
+        options = f":name: {self.name}\n" if self.name else ""
+        lines = [f"````{{list-table}} {self.caption}\n{options}:header-rows: 1\n:stub-columns: 1\n"]
+        for row in (self.header, *self.rows):
+            cells = [_in_markdown(cell) for cell in row]
+            lines += [f"* - {cells[0]}", *(f"  - {cell}" for cell in cells[1:])]
+        return "\n".join([*lines, "````"])
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
@@ -46,6 +83,8 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
             raise ValueError(
                 f"row {row} has {len(row)} cells under {len(header)} headings: give one per heading"
             )
+    if not all(header):
+        raise ValueError(f"a heading of {tuple(header)} is empty: say what stands below it")
     return Table(tuple(header), body)
 
 
@@ -84,7 +123,11 @@ def use_style() -> None:
     )
 
 
-def _cell(text: str) -> str:
-    if text.startswith("$"):
-        return f'<span class="math">\\({html.escape(text.strip("$"))}\\)</span>'
-    return html.escape(text).replace("\n", "<br>")
+def _in_html(text: str) -> str:
+    parts = _FORMULA.split(html.escape(text))
+    return "".join(f'<span class="math">\\({one}\\)</span>' if i % 2 else one for i, one in enumerate(parts))
+
+
+def _in_markdown(text: str) -> str:
+    parts = _FORMULA.split(text)
+    return "".join(f"${one}$" if i % 2 else _SIGNS.sub(r"\\\g<0>", one) for i, one in enumerate(parts))

@@ -1,16 +1,18 @@
 """Selections -> the figures and tables of the chapter on stability-validated weak selection."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Float
 from matplotlib import pyplot as plt
-from matplotlib.colors import BoundaryNorm, ListedColormap
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from fts import metrics
 from fts.equations.equation import Equation
 from fts.fields.frozen import Field
+from fts.params import WeakParams
 from fts.plots.style import INK, PALETTE, WIDTH, Table, table
 from fts.svws.selection import Candidates, Selection, Trace
 
@@ -24,9 +26,10 @@ def proposals(candidates: Candidates) -> Figure:
     shown = min(len(candidates.supports), len(PALETTE))
     colors = [*PALETTE[: shown - 1], INK] if len(candidates.supports) > shown else PALETTE[:shown]
     values = np.minimum(ranks[candidates.proposals], len(colors) - 1)
-    figure, ax = plt.subplots(figsize=(WIDTH, 0.6 * WIDTH))
-    norm = BoundaryNorm(np.arange(len(colors) + 1) - 0.5, len(colors))
-    ax.pcolormesh(values, cmap=ListedColormap(colors), norm=norm, edgecolors="white", linewidth=1.5)
+    figure, ax = plt.subplots(figsize=(WIDTH, WIDTH))
+    for (row, column), value in np.ndenumerate(values):
+        ax.add_patch(Rectangle((column + 0.04, row + 0.04), 0.92, 0.92, color=colors[value], linewidth=0))
+    ax.set(xlim=(0, values.shape[1]), ylim=(0, values.shape[0]))
     ax.set_xticks(np.arange(len(candidates.thresholds)) + 0.5, [f"{t:.3g}" for t in candidates.thresholds])
     ax.set_yticks(np.arange(len(values)) + 0.5, [str(r + 1) for r in range(len(values))])
     ax.set(xlabel=r"threshold $m\lambda_0$", ylabel="generation system")
@@ -38,7 +41,7 @@ def proposals(candidates: Candidates) -> Figure:
         index = int(order[place])
         text = "other supports" if rest else f"{candidates.counts[index]}: {_set(candidates, index)}"
         ax.plot([], [], "s", color=color, markersize=8, label=text)
-    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.02), handletextpad=0.2, title="times: support")
+    figure.legend(loc="outside lower left", handletextpad=0.2, title="times: support", alignment="left")
     return figure
 
 
@@ -79,41 +82,45 @@ def risks(trace: Trace) -> Figure:
 
 
 def validation(trace: Trace) -> Table:
-    """The eligible supports with their counts, risks and fate."""
-    header = ["support", "proposed", "mean risk", "standard error", "admissible", "chosen"]
-    word = {True: "yes", False: "no"}
-    return table(
-        header,
-        [
-            (
-                _set(trace.candidates, index),
-                trace.candidates.counts[index],
-                f"{trace.mu[row]:.4f}",
-                f"{trace.se[row]:.4f}",
-                word[row in trace.admissible],
-                word[row == trace.winner],
-            )
-            for row, index in enumerate(trace.eligible)
-        ],
-    )
+    """The eligible supports with their counts, risks and fate, the lowest mean first."""
+    lines = []
+    for row in np.argsort(trace.mu, kind="stable"):
+        index = trace.eligible[row]
+        fate = "chosen" if row == trace.winner else "admissible" if row in trace.admissible else "dropped"
+        risk = plus_minus(trace.mu[row], trace.se[row])
+        lines.append((_set(trace.candidates, index), trace.candidates.counts[index], risk, fate))
+    return table(["support", "proposed", r"risk $\mu \pm \mathrm{se}$", "fate"], lines)
 
 
-def refits(selection: Selection, truth: Equation) -> Table:
-    """Coefficients with standard errors of every refit, its held-out risk, its error against the truth."""
+def refits(selection: Selection) -> Table:
+    """Coefficients with standard errors of every refit."""
     rows = []
     for name, refit in selection.refits.items():
         chosen = refit.xi != 0
         pairs = zip(refit.xi[chosen], refit.deviation[chosen], strict=True)
-        error = metrics.score(selection.with_refit(name), truth).e_xi
-        label = f"{name} (preferred)" if name == selection.preferred else name
-        rows.append((label, *(_plus_minus(c, s) for c, s in pairs), f"{refit.risk:.2g}", f"{error:.2g}"))
-    return table(["refit", *selection.support, "held-out risk", "error, by the truth"], rows)
+        label = f"{name}, preferred" if name == selection.preferred else name
+        rows.append((label, *(plus_minus(c, s) for c, s in pairs)))
+    terms = [f"${selection.library[selection.library.index(name)].latex}$" for name in selection.support]
+    return table(["refit", *terms], rows)
 
 
-def _plus_minus(value: float, deviation: float) -> str:
-    """The value to the digit its deviation begins at, three digits at least."""
-    digits = 3 if deviation <= 0 else max(3, -int(np.floor(np.log10(deviation))))
-    return f"{value:.{digits}f} ± {deviation:.{digits}f}"
+def refit_errors(selections: Mapping[str, Selection], truth: Equation) -> Table:
+    """E_xi of every refit of the named selections, by the truth."""
+    names = list(dict.fromkeys(name for one in selections.values() for name in one.refits))
+    rows = []
+    for name in names:
+        errors = [
+            f"{metrics.score(one.with_refit(name), truth).e_xi:.2g}" if name in one.refits else "–"
+            for one in selections.values()
+        ]
+        rows.append((name, *errors))
+    return table(["refit", *selections], rows)
+
+
+def plus_minus(value: float, deviation: float) -> str:
+    """Value and deviation to the deviation's second digit, as a formula that does not break."""
+    digits = 3 if deviation <= 0 else max(0, 1 - int(np.floor(np.log10(deviation))))
+    return rf"${value:.{digits}f} \pm {deviation:.{digits}f}$"
 
 
 def residual_tails(residual: Float[np.ndarray, " m"]) -> Figure:
@@ -147,13 +154,27 @@ def where_rows_fail(
     mesh = panels[0].pcolormesh(x, t, error.T, vmin=0, vmax=np.quantile(error, 0.99), rasterized=True)
     figure.colorbar(mesh, ax=panels[0], location="bottom", label=r"$|\hat u - u|$")
     order = np.argsort(-weights)
-    dots = panels[1].scatter(*centers[order].T, c=weights[order], s=5, cmap="RdYlBu", vmin=0, vmax=1)
+    colors = LinearSegmentedColormap.from_list("weights", [PALETTE[1], PALETTE[0]])
+    dots = panels[1].scatter(*centers[order].T, c=weights[order], s=4, cmap=colors, vmin=0, vmax=1)
     figure.colorbar(dots, ax=panels[1], location="bottom", label="weight of the patch's row")
     for ax in panels:
         ax.set_xlabel("$x$")
         ax.spines[:].set_visible(False)
     panels[0].set_ylabel("$t$")
     return figure
+
+
+def error_under(
+    field: Field,
+    truth: Float[np.ndarray, "nx nt"],
+    axes: Sequence[np.ndarray],
+    centers: Float[np.ndarray, "m d1"],
+    geometry: WeakParams,
+) -> Float[np.ndarray, " m"]:
+    """The field's mean absolute error on each patch."""
+    error, widths = np.abs(field.on_grid(*axes) - truth), geometry.half_widths
+    boxes = ([np.abs(axis - c) < h for axis, c, h in zip(axes, one, widths, strict=True)] for one in centers)
+    return np.array([error[np.ix_(*box)].mean() for box in boxes])
 
 
 def foretold(variances: Float[np.ndarray, " m"], residual: Float[np.ndarray, " m"]) -> Figure:

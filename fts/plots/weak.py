@@ -10,19 +10,41 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from fts.domain import Domain, grid_points
-from fts.equations.terms import Library
+from fts.equations.terms import Library, Term
 from fts.fields.frozen import Field
 from fts.params import WeakParams
-from fts.plots.style import INK, PALETTE, WIDTH
+from fts.plots.style import INK, PALETTE, WIDTH, Table, table
 from fts.weak.assembly import WeakSystem
 from fts.weak.bounds import EntryBounds
 from fts.weak.patches import bump, patch_centers, quadrature
 
 
+def written_terms(written: Sequence[str], terms: Sequence[Term]) -> Table:
+    """Terms as typed, and the scale, derivative and function read from them."""
+    rows = []
+    for text, term in zip(written, terms, strict=True):
+        letters = "".join(name * n for name, n in zip("xyz", term.alpha, strict=False))
+        q = Term((0, 0, 0), 1.0, term.q).latex
+        rows.append((text, f"${term.latex}$", f"{term.scale:.2g}", f"${letters or '1'}$", f"${q}$"))
+    return table(["typed", "read as", "scale", r"$\alpha$", "$q(u)$"], rows)
+
+
+def geometries(given: Mapping[str, WeakParams]) -> Table:
+    """Half-widths, patches, nodes, power and rule of each, axis by axis."""
+    rows = [
+        ("half-widths", *(", ".join(f"{h:.2g}" for h in one.half_widths) for one in given.values())),
+        ("patches", *(" × ".join(map(str, one.patches)) for one in given.values())),
+        ("nodes per patch", *(" × ".join(map(str, one.nodes)) for one in given.values())),
+        ("power $p$", *(one.power for one in given.values())),
+        ("rule", *(one.rule for one in given.values())),
+    ]
+    return table(["setting", *given], rows)
+
+
 def bumps(powers: Sequence[int], orders: Sequence[int]) -> Figure:
     """rho_p and its derivatives, scaled to their largest values; one panel per order, a curve per power."""
     s = np.linspace(-1.2, 1.2, 481)
-    figure, panels = plt.subplots(1, len(orders), figsize=(WIDTH, 0.32 * WIDTH), sharey=True, squeeze=False)
+    figure, panels = plt.subplots(1, len(orders), figsize=(WIDTH, 0.4 * WIDTH), sharey=True, squeeze=False)
     for ax, order in zip(panels[0], orders, strict=True):
         for p, color in zip(powers, PALETTE, strict=False):
             values = bump(s, p, order)
@@ -30,7 +52,7 @@ def bumps(powers: Sequence[int], orders: Sequence[int]) -> Figure:
         ax.set_title(r"$\rho_p$" if order == 0 else rf"$\rho_p^{{({order})}}$")
         ax.set(xlabel="$s$", xticks=[-1, 0, 1], yticks=[-1, 0, 1])
         ax.axhline(0, color=INK, linewidth=0.5)
-    panels[0, 0].legend(loc="lower center", handlelength=1.0)
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=len(powers))
     return figure
 
 
@@ -81,9 +103,10 @@ def noise(
         for j, term in enumerate(library):
             ax.loglog(levels, errors[:, j], "o-", color=PALETTE[j], markersize=4, label=f"${term.latex}$")
         ax.axhline(1.0, color=INK, linewidth=0.8, linestyle=":")
-        ax.set(title=title, xlabel="noise / deviation of $u$")
-    panels[0].set_ylabel("relative error of the column")
-    panels[1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+        ax.set(title=title)
+    figure.supxlabel("noise / deviation of $u$", color=INK, fontsize=12)
+    panels[0].set_ylabel("relative error")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(library))
     return figure
 
 

@@ -6,11 +6,12 @@ import { STYLE } from "./style.js";
 
 /** Builds an explorer into `el`; `view` is {question(frame), draw(frame, answer)}, or answers itself with `answer(frame)`. */
 export class Frame {
-  constructor(model, el, sources, view, inPage) {
-    Object.assign(this, { model, el, sources, view, inPage });
+  constructor(model, el, { sources, references }, view, inPage) {
+    Object.assign(this, { model, el, sources, references, view, inPage });
     this.controls = model.get("controls");
     this.asker = `${model.get("key")} ${Math.random()}`;
     this.build();
+    this.begin = Object.fromEntries(this.allControls().map(({ name }) => [name, model.get(name)]));
     if (inPage) this.readAddress();
     for (const { name } of this.allControls()) model.on(`change:${name}`, () => this.changed());
     let width = 0;
@@ -29,6 +30,16 @@ export class Frame {
 
   get info() {
     return this.source.get("info");
+  }
+
+  /** The truth and the samples laid beside the chosen field, or nothing. */
+  get reference() {
+    return this.references[this.sources.indexOf(this.source)] ?? null;
+  }
+
+  /** Lowest and highest value of a control for the chosen field. */
+  range({ name, low, high }) {
+    return this.model.get("limits")[this.sources.indexOf(this.source)]?.[name] ?? [low ?? 0, high ?? this.sources.length - 1];
   }
 
   /** The paper's values for the chosen field. */
@@ -119,12 +130,20 @@ export class Frame {
     const grid = make("div", { class: "fts-controls" });
     if (this.controls.length === 1) grid.style.gridTemplateColumns = "1fr";
     this.inputs = new Map();
-    for (const control of this.controls) grid.append(control.options ? this.options(control) : this.slider(control));
+    for (const control of this.controls) grid.append(control.options ? this.options(control) : control.button ? this.drawing(control) : this.slider(control));
     this.bar = make("progress", { max: 1, value: 0, "aria-label": "weak systems computed" });
     this.figure = make("div", { class: "fts-figure" });
     this.result = make("div", { class: "fts-result", "aria-live": "polite", role: "status" });
+    this.readout = make("div", { class: "fts-readout fts-soft", "aria-hidden": "true" });
     head.append(this.resetButton);
-    this.root.append(head, grid, this.bar, this.result, this.figure);
+    this.body = make("div", { class: "fts-body" }, head, grid, this.bar, this.result, this.figure, this.readout);
+    this.root.append(this.body);
+    // What is under the pointer says its value; a mark says it itself, a picture through its view.
+    this.figure.addEventListener("pointermove", (event) => (this.readout.textContent = event.target.closest("[data-tip]")?.dataset.tip ?? this.view.hover?.(this, event) ?? ""));
+    this.figure.addEventListener("pointerleave", () => (this.readout.textContent = ""));
+    // A notebook would take the arrow keys for itself: JupyterLab listens before any element hears them.
+    this.root.setAttribute("data-lm-suppress-shortcuts", "true");
+    this.root.addEventListener("keydown", (event) => event.stopPropagation());
     this.el.replaceChildren(this.root);
   }
 
@@ -134,7 +153,9 @@ export class Frame {
     select.onchange = () => {
       // What the paper sets differently for the new field follows it; the rest stays where the reader put it.
       const choice = Number(select.value), old = this.paper, next = this.model.get("papers")[choice];
-      this.set({ choice, ...Object.fromEntries(Object.entries(next).filter(([name, value]) => old[name] !== value)) });
+      const values = Object.fromEntries(Object.entries(next).filter(([name, value]) => old[name] !== value));
+      for (const [name, [low, high]] of Object.entries(this.model.get("limits")[choice])) values[name] = Math.min(Math.max(values[name] ?? this.value(name), low), high);
+      this.set({ choice, ...values });
     };
     this.select = select;
     return select;
@@ -147,6 +168,15 @@ export class Frame {
     const output = make("output", { for: id });
     input.oninput = () => this.set({ [control.name]: steps(control).from(Number(input.value)) });
     const row = make("div", { class: "fts-control", "data-control": control.name }, make("label", { for: id }, control.label), output, input);
+    this.inputs.set(control.name, { input, output, control, row });
+    return row;
+  }
+
+  /** A button that takes the next of a fixed row of draws. */
+  drawing(control) {
+    const output = make("output"), input = make("button", { type: "button" }, control.button), { low, high } = control;
+    input.onclick = () => this.set({ [control.name]: low + ((this.value(control.name) - low + 1) % (high - low + 1)) });
+    const row = make("div", { class: "fts-control", "data-control": control.name }, make("span", {}, control.label), output, input);
     this.inputs.set(control.name, { input, output, control, row });
     return row;
   }
@@ -170,7 +200,12 @@ export class Frame {
         input.value = value;
         continue;
       }
-      if (control.name === "rank") input.max = this.info.rank;
+      if (control.button) {
+        output.textContent = `draw ${value - control.low + 1} of ${control.high - control.low + 1}`;
+        continue;
+      }
+      const [low, high] = this.range(control);
+      [input.min, input.max] = [steps(control).to(low), steps(control).to(high)];
       input.value = steps(control).to(value);
       output.textContent = this.view.shown?.(this, control.name, value) ?? String(control.integer ? value : Number(value.toPrecision(3)));
       input.setAttribute("aria-valuetext", output.textContent);
@@ -179,18 +214,20 @@ export class Frame {
   }
 
   readAddress() {
-    const given = sharedState(this.model.get("key")), values = {};
-    for (const { name, low, high, options } of this.allControls()) {
+    const given = sharedState(this.model.get("key"));
+    for (const control of this.allControls()) {
+      const { name, integer, options } = control;
       if (!(name in given)) continue;
-      const value = options ? given[name] : Number(given[name]);
-      if (options ? options.includes(value) : Number.isFinite(value) && value >= (low ?? 0) && value <= (high ?? this.sources.length - 1)) values[name] = value;
+      // The field comes first: the others' ranges are its own.
+      const value = options ? given[name] : Number(given[name]), [low, high] = this.range(control), whole = integer || name === "choice";
+      const fits = options ? options.includes(value) : given[name] !== "" && (whole ? Number.isInteger(value) : Number.isFinite(value)) && value >= low && value <= high;
+      if (fits) this.set(name === "choice" && value !== this.begin.choice ? { ...this.model.get("papers")[value], choice: value } : { [name]: value });
     }
-    this.set(values);
   }
 
   writeAddress() {
-    const changed = {};
-    for (const { name } of this.allControls()) if (this.value(name) !== (this.paper[name] ?? 0)) changed[name] = this.value(name);
+    const changed = {}, usual = this.value("choice") === this.begin.choice ? this.begin : { ...this.paper, choice: this.begin.choice };
+    for (const { name } of this.allControls()) if (this.value(name) !== usual[name]) changed[name] = this.value(name);
     const text = JSON.stringify(changed);
     if (text === (this.written ?? "{}")) return;
     this.written = text;

@@ -4,15 +4,17 @@ import { Frame } from "./frame.js";
 import { adapterView } from "./view_adapter.js";
 import { patchesView } from "./view_patches.js";
 import { pathView } from "./view_path.js";
+import { proposalsView } from "./view_proposals.js";
 import { scrubberView } from "./view_scrubber.js";
 import { selectionView } from "./view_selection.js";
 
-const VIEWS = { selection: selectionView, patches: patchesView, path: pathView, adapter: adapterView, scrubber: scrubberView };
+const VIEWS = { selection: selectionView, patches: patchesView, path: pathView, proposals: proposalsView, adapter: adapterView, scrubber: scrubberView };
 
 /** Mount one explorer; `inPage` is set where there is no kernel and the address is ours to write. */
 async function render({ model, el, inPage = false }) {
-  const sources = await Promise.all(model.get("sources").map((id) => model.widget_manager.get_model(id)));
-  const frame = new Frame(model, el, sources, VIEWS[model.get("view")](), inPage);
+  const all = (ids) => Promise.all(ids.map((id) => (id ? model.widget_manager.get_model(id) : null)));
+  const [sources, references] = [await all(model.get("sources")), await all(model.get("references"))];
+  const frame = new Frame(model, el, { sources, references }, VIEWS[model.get("view")](), inPage);
   hideStill(model.get("key"), el);
   return () => frame.observer.disconnect();
 }

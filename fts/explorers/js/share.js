@@ -22,7 +22,16 @@ export function shareState(key, changed) {
 }
 
 function segments() {
-  const hash = decodeURI(location.hash);
+  const hash = decoded(location.hash);
   if (!hash.startsWith(MARK)) return new Map();
-  return new Map(hash.slice(MARK.length).split(";").map((part) => part.split("?")));
+  return new Map(hash.slice(MARK.length).split(";").map((part) => [part.split("?")[0], part.split("?")[1] ?? ""]));
+}
+
+/** The address as a reader sees it; one that is cut off inside a %-sequence stays as it is. */
+function decoded(text) {
+  try {
+    return decodeURI(text);
+  } catch {
+    return text;
+  }
 }

@@ -32,8 +32,14 @@ html[data-theme="dark"] .fts-explorer, body[data-jp-theme-light="false"] .fts-ex
 .fts-tiles.fts-wide { grid-template-columns: repeat(auto-fill, minmax(150px, 1fr)); }
 .fts-tile { text-align: center; font-size: 12px; font-variant-numeric: tabular-nums; }
 .fts-tile :is(svg, canvas) { display: block; width: 100%; height: auto; border: 1px solid var(--fts-line); image-rendering: pixelated; }
-.fts-tile.fts-off { opacity: .45; } .fts-tile.fts-kept canvas { border-color: var(--fts-blue); box-shadow: 0 0 0 1px var(--fts-blue); }
+.fts-tile.fts-off { color: var(--fts-soft); } .fts-tile.fts-off :is(svg, canvas) { opacity: .4; } .fts-tile.fts-kept canvas { border-color: var(--fts-blue); box-shadow: 0 0 0 1px var(--fts-blue); }
 .fts-drag { cursor: grab; touch-action: pan-y; } .fts-drag:active { cursor: grabbing; }
+.fts-body { display: flex; flex-direction: column; }
+.fts-readout { min-height: 1.5em; font-size: .85rem; font-variant-numeric: tabular-nums; }
+.fts-control button { grid-column: 1 / -1; justify-self: start; margin: .1rem 0 .3rem; }
+.fts-cell { cursor: pointer; }
+/* On a phone a hand on a slider hides what stands below it: the result comes first. */
+@container (max-width: 479px) { .fts-result { order: 1; } .fts-controls { order: 2; } .fts-body progress { order: 3; } .fts-figure { order: 4; } .fts-readout { order: 5; } }
 .fts-still-hidden { display: none; }
 @media print { .fts-explorer { display: none; } .fts-still-hidden { display: block; } }
 `;

@@ -11,7 +11,7 @@ export function selectFrom(systems, params) {
 
 /** Supports in the order of their first proposal, their counts, and the recurrence pi of every term. */
 function generate(systems, params) {
-  const J = systems[0].J, known = new Map(), supports = [], counts = [];
+  const J = systems[0].J, known = new Map(), supports = [], counts = [], places = [];
   for (const system of systems) {
     const normal = (system.normal ??= normalize(system));
     for (const multiplier of params.multipliers) {
@@ -23,11 +23,12 @@ function generate(systems, params) {
         counts.push(0);
       }
       counts[known.get(key)] += 1;
+      places.push(known.get(key));
     }
   }
   const proposals = systems.length * params.multipliers.length;
   const pi = Array.from({ length: J }, (_, j) => supports.reduce((sum, s, i) => sum + (s.includes(j) ? counts[i] : 0), 0) / proposals);
-  return { supports, counts, pi, proposals };
+  return { supports, counts, pi, proposals, places };
 }
 
 /** Steps 4 to 8: filter by recurrence, refit, validate, the smallest within one standard error. */

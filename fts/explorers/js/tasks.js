@@ -47,6 +47,16 @@ export const TASKS = {
     return { along, x: Array.from(x), xi: Array.from(xi), risk: rest.squares / (rest.scale + params.epsilon), selection: selectFrom(all, params) };
   },
 
+  /** All proposals, the risks of all their supports, and one proposal with its coefficients and patches. */
+  async proposals(question, step) {
+    const all = await systemsFor(question, step), { params, index } = question, system = all[index];
+    const normal = (system.normal ??= normalize(system));
+    const x = stlsq(normal, question.lam, params.ridge, params.max_iterations);
+    const phase = drawnPhases(params.phase_seed, index + 1, fields.get(question.field).dimension)[index];
+    const centers = patchCenters(fields.get(question.field), question.weak, phase).map((axis) => Array.from(axis));
+    return { xi: Array.from(physical(normal, x)), x: Array.from(x), centers, chosen: selectFrom(all, params), every: selectFrom(all, { ...params, tau: 0 }) };
+  },
+
   /** u on a uniform grid over the whole domain; [n_x (n_y) n_t] values. */
   grid({ field, shape }) {
     const f = fields.get(field), axes = uniformAxes(f, shape);

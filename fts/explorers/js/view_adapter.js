@@ -5,6 +5,7 @@ import { make } from "./frame.js";
 import { fieldImage, signedImage } from "./palette.js";
 import { general } from "./terms.js";
 
+const BOX = { left: 46, right: 12, top: 26, bottom: 42 };
 const SHAPES = { 1: [240, 161], 2: [49, 49, 61] };
 
 export function adapterView() {
@@ -18,14 +19,47 @@ export function adapterView() {
       return name === "rank" ? `${Math.min(value, frame.info.rank)} of ${frame.info.rank}` : undefined;
     },
     draw(frame, answer) {
-      const keep = Math.min(frame.value("rank"), frame.info.rank);
-      frame.say(`<div>Background and ${keep} of ${frame.info.rank} modes reproduce the frozen field to a relative error of <strong>${answer.error < 1e-12 ? "0" : general(answer.error)}</strong>.</div>
+      const keep = Math.min(frame.value("rank"), frame.info.rank), truth = trueValues(frame);
+      const beside = truth ? ` Their error against the truth is <strong>${general(relativeError(truth, answer.u))}</strong>; that of all modes is ${general(relativeError(truth, answer.full))}.` : "";
+      frame.say(`<div>Background and ${keep} of ${frame.info.rank} modes reproduce the frozen field to a relative error of <strong>${answer.error < 1e-12 ? "0" : general(answer.error)}</strong>.${beside}</div>
         <div class="fts-soft">Under each mode: its spatial feature, and below it its coefficient over time. Faint modes are left out.</div>`, general(answer.error));
       const pictures = make("div", { style: "display:contents" });
       pictures.innerHTML = frame.info.dimension > 1 ? planes(frame, answer) : line1d(frame, answer);
       frame.figure.replaceChildren(pictures, modes(frame, answer, keep));
     },
+    /** Position, time and value under the pointer, on the left picture of a 1D field. */
+    hover(frame, event) {
+      if (frame.info.dimension > 1 || !frame.figure.querySelector("svg").contains(event.target)) return "";
+      const { low, high } = frame.info, picture = frame.figure.querySelector("svg").getBoundingClientRect(), [nx, nt] = SHAPES[1];
+      const a = (event.clientX - picture.left - BOX.left) / (picture.width - BOX.left - BOX.right), b = 1 - (event.clientY - picture.top - BOX.top) / (picture.height - BOX.top - BOX.bottom);
+      if (a < 0 || a > 1 || b < 0 || b > 1) return "";
+      const at = Math.round(a * (nx - 1)) * nt + Math.round(b * (nt - 1)), truth = trueValues(frame);
+      return `x = ${general(low[0] + a * (high[0] - low[0]))}, t = ${general(low[1] + b * (high[1] - low[1]))}: kept modes ${signed(frame.last.u[at])}, all ${signed(frame.last.full[at])}${truth ? `, truth ${signed(truth[at])}` : ""}`;
+    },
   };
+}
+
+const decoded = new WeakMap();
+
+/** The true values on the explorer's grid, or null. */
+function trueValues({ reference }) {
+  if (!reference) return null;
+  if (!decoded.has(reference)) {
+    const data = reference.get("data"), { low, step } = reference.get("info");
+    const view = data instanceof DataView ? data : new DataView(data.buffer, data.byteOffset, data.byteLength);
+    decoded.set(reference, Float64Array.from({ length: view.byteLength / 2 }, (_, i) => low + step * view.getUint16(2 * i, true)));
+  }
+  return decoded.get(reference);
+}
+
+function relativeError(u, v) {
+  let top = 0, bottom = 0;
+  for (let i = 0; i < u.length; i++) [top, bottom] = [top + (u[i] - v[i]) ** 2, bottom + u[i] ** 2];
+  return Math.sqrt(top / bottom);
+}
+
+function signed(value) {
+  return (value < 0 ? "−" : "") + general(Math.abs(value));
 }
 
 function timeOf(frame, value) {
@@ -49,17 +83,28 @@ function extent(values) {
 function line1d(frame, answer) {
   const [nx, nt] = SHAPES[1], { low, high } = frame.info, [bottom, top] = extent(answer.full), k = frameIndex(frame, answer);
   const wide = frame.width >= 640 ? (frame.width - 13) / 2 : frame.width, height = 260;
-  const box = { left: 46, right: wide - 12, top: 26, bottom: height - 42 };
+  const box = { left: BOX.left, right: wide - BOX.right, top: BOX.top, bottom: height - BOX.bottom };
   const x = scale(low[0], high[0], box.left, box.right, { count: 4 }), t = scale(low[1], high[1], box.bottom, box.top, { count: 4 });
   const url = fieldImage(nx, nt, (i, j) => answer.u[i * nt + j], bottom, top), time = general(timeOf(frame, frame.value("frame")));
   let body = image(url, box.left, box.top, box.right - box.left, box.bottom - box.top) + axes(x, t, box, "x") + label(14, box.top - 8, "t", "start", "name");
   body += `<path d="M${box.left} ${t(timeOf(frame, frame.value("frame")))}H${box.right}" stroke="#fff" stroke-width="3"/><path d="M${box.left} ${t(timeOf(frame, frame.value("frame")))}H${box.right}" stroke="#000" stroke-width="1.2"/>`;
+  body += samplesAlong(frame, x, t, box);
   const left = svg(wide, height, body, `The truncated field over x and t; a line marks t = ${time}`);
   const pad = 0.06 * (top - bottom), y = scale(bottom - pad, top + pad, box.bottom, box.top, { count: 4 }), at = (u) => Array.from(answer.axes[0], (v, i) => [x(v), y(Math.max(bottom - pad, Math.min(top + pad, u[i * nt + k])))]);
   let right = axes(x, y, box, "x") + label(14, box.top - 8, `u at t = ${time}`, "start", "name");
   right += line(at(answer.full), 'stroke="var(--fts-soft)" stroke-width="4" opacity=".55"') + line(at(answer.u), 'stroke="var(--fts-blue)" stroke-width="2"');
-  right += label(box.right, box.top - 8, '<tspan fill="var(--fts-soft)">all modes</tspan>  <tspan fill="var(--fts-blue)">kept</tspan>', "end");
+  const truth = trueValues(frame);
+  if (truth) right += line(at(truth), 'stroke="var(--fts-orange)" stroke-width="1.5" stroke-dasharray="4 3"');
+  right += label(box.right, box.top - 8, `<tspan fill="var(--fts-soft)">all modes</tspan>  <tspan fill="var(--fts-blue)">kept</tspan>${truth ? '  <tspan fill="var(--fts-orange)">truth</tspan>' : ""}`, "end");
   return left + svg(wide, height, right, `Profile at t = ${time}: full field in gray, truncated field in blue`);
+}
+
+/** Ticks where the samples lie: along x for sensors that saw every frame, along t for frames that were seen whole. */
+function samplesAlong(frame, x, t, box) {
+  const { sensors, frames } = frame.reference?.get("info") ?? {};
+  if (!sensors) return "";
+  if (sensors.length < 2 * frames.length) return sensors.map(([place]) => `<path d="M${x(place).toFixed(1)} ${box.top}v-5" stroke="var(--fts-ink)"/>`).join("");
+  return frames.map((time) => `<path d="M${box.right} ${t(time).toFixed(1)}h5" stroke="var(--fts-ink)"/>`).join("");
 }
 
 function planes(frame, answer) {

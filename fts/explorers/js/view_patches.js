@@ -27,10 +27,11 @@ export function patchesView() {
       const picture = await background(frame, pictures), key = `${info.key} ${frame.width}`;
       if (frame.last !== answer) return;
       if (drawn?.key !== key) {
-        drawn = { key, map: map(frame, picture), tiles: tiles(frame) };
+        drawn = { key, map: fieldMap(frame, picture, frame.width, "The field with the centers of the patches and two of the patches; drag to move the grid, or use the phase sliders"), tiles: tiles(frame) };
+        drag(frame, drawn.map.holder, drawn.map.scales);
         frame.figure.replaceChildren(drawn.map.holder, drawn.tiles.holder);
       }
-      moveGrid(frame, drawn.map, answer);
+      moveGrid(drawn.map, answer.centers, systemQuestion(frame).weak.half_widths);
       paintTiles(frame, drawn.tiles, answer);
     },
   };
@@ -44,7 +45,7 @@ function systemQuestion(frame) {
 }
 
 /** The field's picture: x across and t up in 1D; in 2D x and y at the time of the middle patches. */
-async function background(frame, pictures) {
+export async function background(frame, pictures) {
   const { info } = frame, two = info.dimension > 1;
   if (!pictures.has(info.key)) {
     const shape = two ? [81, 81, 3] : [240, 160];
@@ -58,21 +59,19 @@ async function background(frame, pictures) {
 }
 
 /** The field and its axes, drawn once per width; what moves is a group above it. */
-function map(frame, picture) {
-  const { info } = frame, { low, high } = info, two = info.dimension > 1, width = two ? Math.min(frame.width, 440) : frame.width;
+export function fieldMap(frame, picture, room, said) {
+  const { info } = frame, { low, high } = info, two = info.dimension > 1, width = two ? Math.min(room, 440) : room;
   const height = Math.round(two ? Math.min(width, 420) : Math.min(340, Math.max(240, width * 0.5)));
   const box = { left: 46, right: width - 12, top: 26, bottom: height - 42 };
   const scales = [scale(low[0], high[0], box.left, box.right), scale(low[1], high[1], box.bottom, box.top)];
   const body = image(picture, box.left, box.top, box.right - box.left, box.bottom - box.top) + axes(...scales, box, "x") + label(12, box.top - 8, two ? "y" : "t", "start", "name");
-  const holder = make("div", { class: "fts-drag" });
-  holder.innerHTML = svg(width, height, body + "<g></g>", "The field with the centers of the patches and two of the patches; drag to move the grid, or use the phase sliders");
-  drag(frame, holder, scales);
+  const holder = make("div");
+  holder.innerHTML = svg(width, height, body + "<g></g>", said);
   return { holder, scales, moving: holder.querySelector("g") };
 }
 
 /** Centers as dots and two patches as boxes; each twice, dark under light, to be seen on any color. */
-function moveGrid(frame, { scales: [x, y], moving }, answer) {
-  const [cx, cy] = answer.centers, { half_widths } = systemQuestion(frame).weak;
+export function moveGrid({ scales: [x, y], moving }, [cx, cy], half_widths) {
   let dots = "";
   for (const a of cx) for (const b of cy) dots += `M${x(a).toFixed(1)} ${y(b).toFixed(1)}h0`;
   let body = `<path d="${dots}" stroke="#000" stroke-width="5" stroke-linecap="round"/><path d="${dots}" stroke="#fff" stroke-width="3.4" stroke-linecap="round"/>`;
@@ -86,6 +85,7 @@ function moveGrid(frame, { scales: [x, y], moving }, answer) {
 
 /** Dragging by one spacing is one period of the phase. */
 function drag(frame, holder, scales) {
+  holder.className = "fts-drag";
   const names = frame.info.dimension > 1 ? ["phase_x", "phase_y"] : ["phase_x", "phase_t"];
   holder.onpointerdown = (event) => {
     const begin = { x: event.clientX, y: event.clientY, values: names.map((name) => frame.value(name)) };
@@ -117,8 +117,8 @@ function wrap(value) {
 /** One small picture per column, made once: the patches where they lie, blue below zero and orange above. */
 function tiles(frame) {
   const { library, dimension } = frame.info, holder = make("div", { class: dimension > 1 ? "fts-tiles fts-wide" : "fts-tiles" });
-  const titles = ["<i>b</i>", ...library.map((term) => termHtml(term.body)), "residual"];
-  holder.innerHTML = titles.map((title) => `<div class="fts-tile">${title}<canvas aria-hidden="true"></canvas><span></span></div>`).join("");
+  const titles = [["b", "<i>b</i>"], ...library.map((term) => [term.name, termHtml(term.body)]), ["residual", "residual"]];
+  holder.innerHTML = titles.map(([name, title]) => `<div class="fts-tile" data-name="${name}">${title}<canvas aria-hidden="true"></canvas><span></span></div>`).join("");
   return { holder, all: [...holder.children] };
 }
 
@@ -138,6 +138,7 @@ function paintTiles(frame, { all }, answer) {
 function paintTile(frame, element, value, largest, caption, kind) {
   const { patches } = frame.info.weak, [canvas, text] = [element.querySelector("canvas"), element.lastElementChild];
   element.className = `fts-tile ${kind}`;
+  element.dataset.tip = `${element.dataset.name}: largest entry ${general(largest)}, ${caption}`;
   text.textContent = caption;
   // Patches run in C order; in 2D the times stand side by side.
   if (patches.length > 2) {

@@ -6,6 +6,7 @@ import { equationText, general } from "./terms.js";
 import { sentence, shownRule, svwsQuestion } from "./view_selection.js";
 
 const DASHES = ["", "6 3", "2 3"];
+const LEFT = 52, RIGHT = 70;
 const FACTORS = Array.from({ length: 97 }, (_, k) => 2 ** (k / 12 - 5));
 
 export function pathView() {
@@ -25,13 +26,22 @@ export function pathView() {
       frame.root.dataset.svws = equationText(info.library, answer.selection.xi);
       frame.figure.innerHTML = path(frame, answer, frame.width);
     },
+    /** The coefficients at the threshold under the pointer. */
+    hover(frame, event) {
+      const picture = frame.figure.firstElementChild.getBoundingClientRect(), lam0 = frame.info.svws.lam0;
+      const share = (event.clientX - picture.left - LEFT) / (picture.width - LEFT - RIGHT);
+      if (share < 0 || share > 1) return "";
+      const at = Math.round(share * (FACTORS.length - 1)), row = frame.last.along[at];
+      const kept = frame.info.library.flatMap((term, j) => (row[j] ? [`${term.name} ${general(Math.abs(row[j]))}`] : []));
+      return `λ = ${general(lam0 * FACTORS[at])}: ${kept.join(", ") || "no term"}`;
+    },
   };
 }
 
 function path(frame, answer, width) {
   const { library, svws } = frame.info, lams = FACTORS.map((f) => f * svws.lam0), height = Math.round(Math.min(380, Math.max(300, width * 0.55)));
   const sizes = answer.along.flat().map(Math.abs).filter((v) => v > 0);
-  const box = { left: 52, right: width - 70, top: 44, bottom: height - 42 };
+  const box = { left: LEFT, right: width - RIGHT, top: 44, bottom: height - 42 };
   const x = scale(lams[0], lams.at(-1), box.left, box.right, { log: true });
   const y = scale(Math.min(...sizes, lams[0]) * 0.8, Math.max(...sizes, lams.at(-1)) * 1.25, box.bottom, box.top, { log: true });
   const [m0, m1] = [svws.multipliers[0], svws.multipliers.at(-1)].map((m) => x(m * svws.lam0));

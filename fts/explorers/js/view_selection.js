@@ -38,12 +38,13 @@ export function sentence(info, xi, who) {
 
 function verdict(info, xi) {
   if (!info.truth) return "";
-  const extra = [], missing = [];
+  const extra = [], missing = [], { truth } = info;
   info.library.forEach((term, j) => {
-    if (xi[j] !== 0 && !info.truth.includes(j)) extra.push(term.name);
-    if (xi[j] === 0 && info.truth.includes(j)) missing.push(term.name);
+    if (xi[j] !== 0 && truth[j] === 0) extra.push(term.name);
+    if (xi[j] === 0 && truth[j] !== 0) missing.push(term.name);
   });
-  if (!extra.length && !missing.length) return `<span class="fts-good">✓ exact terms</span>`;
+  const off = Math.hypot(...truth.map((value, j) => value - xi[j])) / Math.hypot(...truth);
+  if (!extra.length && !missing.length) return `<span class="fts-good">✓ exact terms</span> <span class="fts-soft">coefficients off by <i>E</i><sub>ξ</sub> = ${Number(off.toPrecision(2))}</span>`;
   const parts = [...(extra.length ? [`extra: ${extra.join(", ")}`] : []), ...(missing.length ? [`missing: ${missing.join(", ")}`] : [])];
   return `<span class="fts-bad">✗ ${parts.join("; ")}</span>`;
 }
@@ -65,7 +66,7 @@ function recurrence(frame, answer, width) {
   let body = axes(x, Object.assign((v) => v, { ticks: [] }), box, "recurrence π");
   library.forEach((term, j) => {
     const y = top + step * j, stable = answer.stable.includes(j), won = answer.support.includes(j);
-    body += `<rect x="${left}" y="${y}" width="${Math.max(0, x(answer.pi[j]) - left)}" height="${step - 8}" fill="${stable ? "var(--fts-blue)" : "var(--fts-soft)"}" opacity="${stable ? 1 : 0.45}"/>`;
+    body += `<rect x="${left}" y="${y}" width="${Math.max(0, x(answer.pi[j]) - left)}" height="${step - 8}" fill="${stable ? "var(--fts-blue)" : "var(--fts-soft)"}" opacity="${stable ? 1 : 0.45}" data-tip="${term.name}: proposed in ${answer.pi[j].toFixed(3)} of ${answer.proposals}"/>`;
     body += label(left - 8, y + 13, termSvg(term.body) + (won ? " ✓" : ""), "end");
   });
   body += `<path d="M${x(tau)} ${top - 10}V${height - 40}" stroke="var(--fts-orange)" stroke-width="2" stroke-dasharray="5 3"/>` + label(x(tau), top - 14, `τ = ${tau.toFixed(2)}`, "middle");
@@ -100,5 +101,6 @@ function supportRow(row, won, y, { library, column, matrix, x, left }) {
   });
   body += label(matrix + 24, y + 4, String(row.count), "middle");
   const from = Math.max(row.mu - row.se, row.mu / 3);
-  return body + line([[x(from), y], [x(row.mu + row.se), y]], `stroke="${color}" stroke-width="2"`) + `<circle cx="${x(row.mu)}" cy="${y}" r="4.5" fill="${color}"/>`;
+  const tip = `${row.support.map((j) => library[j].name).join(" + ") || "no term"}: proposed ${row.count} times, risk ${general(row.mu)} ± ${general(row.se)}`;
+  return `<g data-tip="${tip}">${body}${line([[x(from), y], [x(row.mu + row.se), y]], `stroke="${color}" stroke-width="2"`)}<circle cx="${x(row.mu)}" cy="${y}" r="4.5" fill="${color}"/><rect x="0" y="${y - 11}" width="${x(row.mu + row.se) + 8}" height="22" fill="transparent"/></g>`;
 }

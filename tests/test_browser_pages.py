@@ -1,0 +1,130 @@
+"""Pages as a reader meets them: jumps land, a phone cuts nothing off, axe-core finds nothing."""
+
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+# The server, the browser and the page that remembers its errors; pytest finds fixtures by name in here.
+from test_browser import _pages, _Watched, browser, pytestmark, site, sync_api  # noqa: F401
+
+NEAR = 80  # pixels between where a jump ends and its target
+AXE = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
+
+_SETTLED = """() => [...document.querySelectorAll('.fts-holder:not(:empty)')].every(
+  (holder) => holder.querySelector("[aria-busy='false'][data-milliseconds]"))"""
+# How far the target is from where the page puts targets; nothing when the page can scroll no further.
+_MISSED = """(name) => {
+  const target = document.getElementById(name), root = document.documentElement;
+  const wanted = parseFloat(getComputedStyle(root).scrollPaddingTop) || 0;
+  const margin = parseFloat(getComputedStyle(target).scrollMarginTop) || 0;
+  const box = target.getBoundingClientRect(), end = root.scrollHeight - innerHeight - scrollY < 2;
+  if (end && box.top >= 0 && box.top < innerHeight) return 0;
+  return box.top - wanted - margin;
+}"""
+
+
+def _wait(page: "sync_api.Page") -> None:
+    page.wait_for_timeout(150)
+    page.wait_for_function(_SETTLED, timeout=120_000)
+    page.wait_for_timeout(100)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("chapter", _pages())
+def test_every_jump_lands_at_its_target(browser, site: str, chapter: str, width: int) -> None:  # noqa: F811
+    watched = _Watched(browser, site, width, "light")
+    page = watched.open(f"{site}/{chapter}.html")
+    links = page.locator("main a[href^='#'], .bd-sidebar-secondary a[href^='#']")
+    names = [*dict.fromkeys(links.evaluate_all("all => all.map(a => decodeURIComponent(a.hash.slice(1)))"))]
+    names = [name for name in names if name and page.locator(f"[id='{name}']").count()]
+    assert names or chapter in ("book/references",)
+    unmounted = page.locator(".fts-still").count()
+    missed = {}
+    for name in names:
+        # Explorers are mounted by nearing them: where there are some, every jump is a reader's first.
+        page = watched.open(f"{site}/{chapter}.html") if unmounted else page
+        page.evaluate("name => { location.hash = ''; scrollTo(0, 0); location.hash = name; }", name)
+        _wait(page)
+        missed[name] = page.evaluate(_MISSED, name)
+    assert {name: off for name, off in missed.items() if abs(off) > NEAR} == {}
+    watched.context.close()
+
+
+def _through(page: "sync_api.Page") -> None:
+    """Scroll to every explorer and open every toggle, as a reader would."""
+    for place in range(page.locator(".fts-still").count()):
+        page.locator(".cell_output:has(.fts-still)").nth(place).scroll_into_view_if_needed()
+        _wait(page)
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("chapter", _pages())
+def test_axe_finds_nothing(browser, site: str, chapter: str, theme: str) -> None:  # noqa: F811
+    watched = _Watched(browser, site, 1280, theme)
+    page = watched.open(f"{site}/{chapter}.html")
+    _through(page)
+    page.evaluate(AXE)
+    found = page.evaluate("axe.run(document.querySelector('.bd-article'), { resultTypes: ['violations'] })")
+    said = [f"{one['id']}: {node['html'][:160]}" for one in found["violations"] for node in one["nodes"][:3]]
+    assert said == []
+    watched.context.close()
+
+
+# What ends outside the screen and cannot be scrolled to, or is hidden by its own box.
+_CUT = """(width) => [...document.querySelectorAll('.bd-article *')].filter((e) => {
+  const box = e.getBoundingClientRect();
+  if (!box.width || !box.height || e.closest('mjx-assistive-mml, [hidden], .headerlink')) return false;
+  const hides = getComputedStyle(e).overflowX === 'hidden' && e.scrollWidth > e.clientWidth + 1;
+  const scrolled = e.parentElement.closest('.pst-scrollable-table-container, .output, div.math, pre');
+  return hides || ((box.right > width + 1 || box.left < -1) && !scrolled);
+}).map((e) => `${e.tagName}.${e.className}`.slice(0, 80))"""
+
+
+@pytest.mark.parametrize("chapter", _pages())
+def test_nothing_is_cut_off_on_a_phone(browser, site: str, chapter: str) -> None:  # noqa: F811
+    watched = _Watched(browser, site, 390, "light")
+    page = watched.open(f"{site}/{chapter}.html")
+    _through(page)
+    assert page.evaluate(_CUT, 390) == []
+    # Numbers do not break: every cell of a table made by a chapter is one line high, formulas included.
+    broken = page.locator(".cell_output table td").evaluate_all(
+        "all => all.filter((e) => /^[-\\u2212\\d./%|▲▼= ]+$/.test(e.innerText) && e.clientHeight > 60).length"
+    )
+    assert broken == 0
+    watched.context.close()
+
+
+@pytest.mark.parametrize("address", ["#fts:%", "#fts:%E0%A4%A?tau=1", "#fts:selection?tau", "#fts:;;?"])
+def test_a_broken_address_leaves_explorers_alive(browser, site: str, address: str) -> None:  # noqa: F811
+    watched = _Watched(browser, site, 1280, "light")
+    page = watched.open(f"{site}/book/explore.html{address}")
+    page.locator(".cell_output:has(.fts-still)").first.scroll_into_view_if_needed()
+    page.locator(".fts-explorer[aria-busy='false'][data-milliseconds]").first.wait_for(timeout=120_000)
+    assert watched.errors == []
+    watched.context.close()
+
+
+def test_a_power_too_low_cannot_be_set(browser, site: str) -> None:  # noqa: F811
+    watched = _Watched(browser, site, 1280, "light")
+    page = watched.open(f"{site}/book/explore.html")
+    key = page.locator(".fts-still[data-key^=patches]").first.get_attribute("data-key")
+    page = watched.open(f"{site}/book/explore.html#fts:{key}?power=2")
+    page.reload()
+    shown = page.locator(f".fts-explorer[data-key='{key}'][aria-busy='false'][data-milliseconds]")
+    shown.wait_for(timeout=120_000)
+    slider = shown.locator("[data-control=power] input")
+    assert int(slider.input_value()) > 4
+    slider.evaluate("e => { e.value = 1; e.dispatchEvent(new Event('input')); }")
+    page.wait_for_timeout(300)
+    shown.wait_for(timeout=120_000)
+    assert slider.input_value() == slider.get_attribute("min") == "5"
+    assert shown.locator(".fts-result > .fts-bad").count() == 0, "an error instead of an equation"
+    watched.context.close()
+
+
+def test_icons_come_once() -> None:
+    static = Path(__file__).resolve().parent.parent / "_build" / "html" / "_static" / "vendor" / "fontawesome"
+    assert list(static.rglob("*.woff2"))
+    assert not list(static.rglob("*.js")), "the same icons again, as a script of 1.5 MB"
