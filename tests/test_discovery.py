@@ -109,6 +109,28 @@ def test_samples_without_an_answer_get_a_verdict(observations):
     assert "not identifiable" in str(result)
 
 
+@pytest.mark.parametrize(
+    ("shift", "unit", "place", "length", "time"),
+    [
+        (1.0, 1.0, 0.0, 1.0, 1.0),
+        (10.0, 1.0, 0.0, 1.0, 1.0),
+        (300.0, 1.0, 0.0, 1.0, 1.0),
+        (0.0, 1e3, 1e6, 1.0, 1.0),
+        (0.0, 1e-3, 0.0, 1e3, 1e-3),
+    ],
+)
+def test_offsets_and_units_change_nothing_but_the_coefficients(shift, unit, place, length, time):
+    base = _measured(_heat)
+    box = fts.Domain((place,), (place + length * 2 * np.pi,), 0.0, time, (True,))
+    samples = fts.Observations(place + length * base.x, time * base.t, unit * (base.y + shift), box)
+    result = fts.discover(samples, progress=False)
+    assert result.identified, result.doubts
+    assert result.selection.support == ("u_x", "u_xx")
+    found = result.selection.coefficients
+    assert found["u_x"] * time / length == pytest.approx(0.5, rel=1e-3)
+    assert found["u_xx"] * time / length**2 == pytest.approx(0.3, rel=1e-3)
+
+
 def test_a_hopelessly_small_file_gets_a_verdict(tmp_path, capsys):
     path = _write(tmp_path / "few.csv", np.random.default_rng(0).random((3, 3)))
     result = fts.discover(path, progress=False)

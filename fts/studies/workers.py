@@ -109,7 +109,8 @@ def _outcome(record: RunRecord) -> str:
     if record.error:
         return "failed"
     word = "exact" if record.score["exact"] else "not exact"
-    return f"{word}, E_xi {record.score['e_xi']:.2g}, E_u {record.score['e_u']:.2g}"
+    field = f", E_u {record.score['e_u']:.2g}" if "e_u" in record.score else ""
+    return f"{word}, E_xi {record.score['e_xi']:.2g}{field}"
 
 
 def one_thread() -> None:

@@ -1,0 +1,49 @@
+"""The honesty benchmark counts what it says, and its records follow from their terms."""
+
+import numpy as np
+
+from fts.data.drawn import draw
+from fts.params import DEFAULT_LIBRARIES
+from fts.studies import honesty, tables
+from fts.studies.records import RunRecord
+
+
+def _run(status: str, exact: bool, e_xi: float = 0.0, error: float = 0.1) -> RunRecord:
+    (task,) = honesty.tasks([1])
+    extra = {"status": status, "truth": {"u": 1.0}, "errors": {"u": error}}
+    record = honesty.runs.record(task, terms={"u": 1.15}, score={"exact": exact, "e_xi": e_xi}, extra=extra)
+    return record
+
+
+def test_counts_by_hand():
+    made = [
+        _run("identified", True, 0.01),
+        _run("identified", True, 0.2, error=0.01),
+        _run("identified", False),
+        _run("ambiguous", True, 0.04),
+        _run("not identifiable", False),
+    ]
+    found = honesty.summarize(made)
+    assert (found.runs, found.identified, found.wrong) == (5, 3, 1)
+    assert (found.close, found.called) == (2, 1)
+    assert (found.coefficients, found.covered) == (2, 1)
+    low, high = found.wrong_interval
+    assert 0 < low < 1 / 3 < high < 1
+
+
+def test_the_ranges_that_decide_and_that_judge_are_apart():
+    assert not set(honesty.DEVELOPMENT) & set(honesty.BENCHMARK)
+    assert len(honesty.BENCHMARK) >= 500
+
+
+def test_a_run_records_what_was_said(tmp_path):
+    grid = next(seed for seed in range(1000, 1100) if draw(seed, DEFAULT_LIBRARIES[1]).layout != "scattered")
+    (task,) = honesty.tasks([grid])
+    record = honesty.run(task)
+    assert record.error == ""
+    assert record.extra["status"] in ("identified", "ambiguous", "not identifiable")
+    assert np.isfinite(record.extra["margin"])
+
+
+def test_the_committed_records_follow_from_their_terms():
+    assert list(honesty.check(tables.records_folder())) == []
