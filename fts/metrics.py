@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from fts.data.trajectories import Trajectory
+from fts.equations.algebra import scale
 from fts.equations.equation import Equation
+from fts.equations.expressions import Expression
 from fts.equations.terms import Term
 from fts.fields.frozen import Field
 from fts.svws.selection import Selection
@@ -52,6 +54,23 @@ def score(found: Selection | Equation, truth: Equation) -> Score:
     )
 
 
+def score_function(found: Equation, truth: Equation, states: tuple[float, float]) -> dict[str, Any]:
+    """How a function q of u_t = d_xx q(u) compares with the true power law on the range of states.
+
+    Exact is the family, kappa u^m up to a constant, whatever its numbers; E_xi is the relative error of q.
+    """
+    (q, law), (q_star, _) = _function(found), _function(truth)
+    u = np.linspace(*states, 1001)
+    values, true_values = (one(u) - one(u).mean() for one in (q, q_star))
+    return {
+        "exact": law is not None,
+        "f1": float(law is not None),
+        "e_xi": float(np.linalg.norm(values - true_values) / np.linalg.norm(true_values)),
+        "kappa": law[0] if law else None,
+        "m": law[1] if law else None,
+    }
+
+
 def field_error(field: Field, trajectory: Trajectory) -> float:
     """E_u = ||u_hat - u*|| / ||u*|| over the complete reference grid."""
     size = float(np.linalg.norm(trajectory.u))
@@ -63,6 +82,15 @@ def field_error(field: Field, trajectory: Trajectory) -> float:
         difference = field.on_grid(*trajectory.axes, trajectory.t[block]) - trajectory.u[..., block]
         squared += float(np.vdot(difference, difference))
     return float(np.sqrt(squared)) / size
+
+
+def _function(equation: Equation) -> tuple[Expression, tuple[float, float] | None]:
+    """q of an equation d_xx q(u), and (kappa, m) where it is a power law."""
+    (term,), (coefficient,) = equation.terms, equation.coefficients
+    if term.alpha != (2, 0, 0):
+        raise ValueError(f"{equation} is not u_t = D_xx(q(u)): score it by its terms")
+    size = float(coefficient) * term.scale
+    return scale(term.q, size), None if term.q.degree is None else (size, term.q.degree)
 
 
 def _relative(xi: dict[Term, float], xi_star: dict[Term, float]) -> float:

@@ -35,6 +35,11 @@ from fts.params.paper import STRONG_STLSQ as STRONG_STLSQ
 from fts.params.paper import STRONG_STRIDGE as STRONG_STRIDGE
 from fts.params.paper import TEST_SEEDS as TEST_SEEDS
 from fts.params.paper import VERDICT as VERDICT
+from fts.params.symbolic import SYMBOLIC as SYMBOLIC
+from fts.params.symbolic import THAW as THAW
+from fts.params.symbolic import SymbolicParams as SymbolicParams
+from fts.params.symbolic import SymbolicRunParams as SymbolicRunParams
+from fts.params.symbolic import ThawParams as ThawParams
 from fts.params.types import AdapterParams as AdapterParams
 from fts.params.types import CrossedParams as CrossedParams
 from fts.params.types import FieldParams as FieldParams

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fts.params.types import WeakParams
+from fts.params.types import FieldParams, WeakParams
 
 
 @dataclass(frozen=True)
@@ -10,7 +10,7 @@ class ProtectionParams:
     """What keeps every tree finite on every field."""
 
     denominator_floor: float  # smallest |denominator|; its sign is kept
-    clip: float  # every value lies in [-clip, clip]
+    largest_value: float  # every value lies within plus or minus this
     power_floor: float  # what u^p sees is at least this
 
 
@@ -98,8 +98,29 @@ class SymbolicParams:
     continuous: ContinuousParams
 
 
+@dataclass(frozen=True)
+class ThawParams:
+    """The chosen function fitted to the samples through its own equation; not in the paper."""
+
+    points: int  # of the periodic axis, odd
+    waves: int  # of the initial state
+    iterations: int
+    tolerance: float  # largest change of an unknown that ends the iteration
+    least_noise: float  # deviation of the samples below which they count as exact
+    least_state: float  # what a power sees of the state at least
+
+
+@dataclass(frozen=True)
+class SymbolicRunParams:
+    """A symbolic run on samples: the field, the selection on it, and whether its function is thawed."""
+
+    field: FieldParams
+    symbolic: SymbolicParams
+    thaw: ThawParams | None
+
+
 SYMBOLIC = SymbolicParams(
-    ProtectionParams(denominator_floor=1e-4, clip=50.0, power_floor=1e-6),
+    ProtectionParams(denominator_floor=1e-4, largest_value=50.0, power_floor=1e-6),
     TreeParams(
         exponents=tuple(round(0.1 * n, 1) for n in range(5, 31)),  # 1.73 is not among them
         leaf_weights=(0.3, 0.2, 0.5),
@@ -140,3 +161,5 @@ SYMBOLIC = SymbolicParams(
         penalty=1e-3,
     ),
 )
+
+THAW = ThawParams(points=41, waves=8, iterations=12, tolerance=1e-6, least_noise=1e-7, least_state=1e-6)

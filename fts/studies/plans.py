@@ -14,12 +14,15 @@ from fts.params import (
     PROJECTED,
     REFINED,
     SPECTRAL,
+    SYMBOLIC,
+    THAW,
     WEAK_PDE_LEARN,
     WSINDY,
     CrossedParams,
     FieldParams,
     FreezeThenSelectParams,
     SpectralParams,
+    SymbolicRunParams,
     WeakRuleParams,
 )
 from fts.studies.published import JOINT_SETTINGS, REGIMES, SELECTOR_REGIMES
@@ -176,6 +179,15 @@ def _selectors(problem: str) -> list[tuple[Any, Any]]:
     ]
 
 
+def symbolic(seeds: tuple[int, ...]) -> Iterator[Task]:
+    """Table 3: a function beyond any library, on the paper's fields and on kernel fields, and thawed."""
+    made = {"paper": FieldParams("paper", PAPER["diffusion"].adapter), "kernel": FieldParams("kernel")}
+    for level, seed, recipe in product(_SYMBOLIC_NOISE, seeds, made):
+        for row, thaw in ((recipe, None), (f"{recipe}, thawed", THAW)):
+            params = SymbolicRunParams(made[recipe], SYMBOLIC, thaw)
+            yield Task("symbolic", "diffusion", "S20", seed, level, row, "symbolic", params)
+
+
 def fields(seeds: tuple[int, ...]) -> Iterator[Task]:
     """The frozen fields that ship with the book: the paper's, clean and noisy, and kernel fields."""
     for seed in seeds:
@@ -199,6 +211,7 @@ RECORDED: dict[str, Plan] = {
     "baselines": baselines,
     "crossed": crossed,
     "paths": paths,
+    "symbolic": symbolic,
 }
 STUDIES: dict[str, Plan] = {"fields": fields, **RECORDED}
 

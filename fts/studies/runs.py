@@ -18,8 +18,9 @@ from fts.data.trajectories import observe, simulate
 from fts.equations.equation import Equation
 from fts.methods import Method, method
 from fts.observations import Observations
-from fts.params import named
+from fts.params import SymbolicRunParams, named
 from fts.recipes import field_key
+from fts.studies import symbolic
 from fts.studies.records import RunRecord
 from fts.svws.selection import Selection
 
@@ -52,7 +53,7 @@ def run(task: Task, by: Method | None = None) -> RunRecord:
 
     `by` stands in for the task's method where something more than its selection is wanted of it.
     """
-    return attempt(task, lambda began: _perform(task, began, by or method(task.method)))
+    return attempt(task, lambda began: _perform(task, began, by))
 
 
 def attempt(task: Task, perform: Callable[[float], RunRecord]) -> RunRecord:
@@ -97,10 +98,13 @@ def describe(found: Selection, truth: Equation) -> dict[str, Any]:
     return kept
 
 
-def _perform(task: Task, began: float, by: Method) -> RunRecord:
+def _perform(task: Task, began: float, by: Method | None) -> RunRecord:
     entry, observations = problem(task.problem), task.observations()
     rng = np.random.default_rng(task.seed)
-    found = by(observations, entry.library, task.params, rng)
+    if isinstance(task.params, SymbolicRunParams):
+        came_out = symbolic.came_out(observations, task.params, rng)
+        return record(task, **came_out, seconds=_seconds(began), field_key=_field_key(task, observations))
+    found = (by or method(task.method))(observations, entry.library, task.params, rng)
     score = metrics.score(found, entry.equation).as_dict()
     if found.field is not None:
         score["e_u"] = metrics.field_error(found.field, simulate(task.problem))

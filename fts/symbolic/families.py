@@ -75,6 +75,15 @@ class Form:
         """q(u) for positive u."""
         return _sum(self.numerator, u) / self.below(u)
 
+    def slope(self, u: Float[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
+        """q'(u)."""
+        below = self.below(u)
+        above, inner = (
+            sum((e * c * u ** (e - 1.0) for e, c in part if e), np.zeros_like(u))
+            for part in (self.numerator, self.denominator)
+        )
+        return (above - self.values(u) * inner) / below
+
     def below(self, u: Float[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
         """The denominator, 1 where the form does not divide."""
         return 1.0 + _sum(self.denominator, u)

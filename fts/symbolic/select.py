@@ -9,12 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fts.equations.equation import Equation
-from fts.equations.terms import Term
 from fts.fields.frozen import Field
 from fts.params import WeakParams
 from fts.params.symbolic import SymbolicParams
-from fts.symbolic.families import POWER_LAW, Form
+from fts.symbolic.families import Form
 from fts.symbolic.occupation import StateSystem, state_systems
 from fts.symbolic.refit import positive_states, refit
 from fts.symbolic.search import Evolved, Judged, SearchSystems, search
@@ -47,19 +45,6 @@ class SymbolicSelection:
     pool: tuple[Fitted, ...]  # ascending in score
     searches: tuple[Evolved, ...]
     seconds: dict[str, float]  # of the core, per stage
-
-    @property
-    def power_law(self) -> tuple[float, float] | None:
-        """(kappa, m) where the chosen function is kappa u^m, else None."""
-        if self.chosen.form.family != POWER_LAW:
-            return None
-        ((exponent, coefficient),) = self.chosen.form.numerator
-        return coefficient, exponent
-
-    @property
-    def equation(self) -> Equation:
-        """u_t = d_xx q(u)."""
-        return Equation((Term((2,), 1.0, self.chosen.form.expression),), [1.0])
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,7 @@ def _values(tree: Tree, u: np.ndarray, protection: ProtectionParams) -> np.ndarr
         values = np.full(u.shape, tree.value)
     else:
         values = np.maximum(u, protection.power_floor) ** tree.value
-    return np.minimum(np.maximum(values, -protection.clip), protection.clip)
+    return np.minimum(np.maximum(values, -protection.largest_value), protection.largest_value)
 
 
 def _tree(node: grammar.Node, text: str) -> Tree:
