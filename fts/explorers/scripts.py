@@ -31,6 +31,7 @@ _FRONT = (
         "view_proposals",
         "view_adapter",
         "view_scrubber",
+        "view_pool",
         "main",
     ),
 )

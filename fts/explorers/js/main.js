@@ -4,11 +4,12 @@ import { Frame } from "./frame.js";
 import { adapterView } from "./view_adapter.js";
 import { patchesView } from "./view_patches.js";
 import { pathView } from "./view_path.js";
+import { poolView } from "./view_pool.js";
 import { proposalsView } from "./view_proposals.js";
 import { scrubberView } from "./view_scrubber.js";
 import { selectionView } from "./view_selection.js";
 
-const VIEWS = { selection: selectionView, patches: patchesView, path: pathView, proposals: proposalsView, adapter: adapterView, scrubber: scrubberView };
+const VIEWS = { selection: selectionView, patches: patchesView, path: pathView, proposals: proposalsView, adapter: adapterView, scrubber: scrubberView, pool: poolView };
 
 /** Mount one explorer; `inPage` is set where there is no kernel and the address is ours to write. */
 async function render({ model, el, inPage = false }) {

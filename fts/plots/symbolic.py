@@ -1,0 +1,190 @@
+"""Searches, pools and records -> the figures and tables of the chapter on functions beyond a library."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+
+from fts.data.problems import problem
+from fts.data.trajectories import simulate
+from fts.plots.style import INK, PALETTE, WIDTH, Table, table
+from fts.studies import published
+from fts.studies.records import RunRecord
+from fts.studies.symbolic import PROBLEM, ROWS, LawSummary, laws
+from fts.symbolic.families import Form
+from fts.symbolic.search import Evolved
+from fts.symbolic.select import Fitted, SymbolicSelection
+
+_MOST = 12  # families shown of a pool
+
+
+def evolution(searches: Sequence[Evolved]) -> Figure:
+    """Risks of the population by generation, and the best of them, one panel per search."""
+    figure, panels = plt.subplots(1, len(searches), figsize=(WIDTH, 0.5 * WIDTH), sharey=True)
+    for number, (ax, one) in enumerate(zip(np.atleast_1d(panels), searches, strict=True), start=1):
+        for place, generation in enumerate(one.history):
+            risks = np.array([risk for risk in generation.risks if np.isfinite(risk)])
+            ax.plot(np.full(risks.size, place), risks, ".", color=INK, alpha=0.35, markersize=4)
+        ax.plot([generation.best_risk for generation in one.history], color=PALETTE[0], linewidth=2.2)
+        ax.set(yscale="log", xlabel="generation", title=f"search {number}")
+    np.atleast_1d(panels)[0].set_ylabel("risk")
+    return figure
+
+
+def best_trees(one: Evolved) -> Table:
+    """The best tree whenever it changed, with its risk."""
+    rows, last = [], ""
+    for place, generation in enumerate(one.history):
+        if generation.best != last:
+            rows.append((place, generation.best, f"{generation.best_risk:.5f}", generation.families))
+            last = generation.best
+    return table(("generation", "best tree", "risk", "families seen"), rows)
+
+
+def pool(selection: SymbolicSelection, penalty: float) -> Figure:
+    """Held-out risk of every family of the pool, and what its complexity adds."""
+    shown = selection.pool[:_MOST]
+    figure, ax = plt.subplots(figsize=(WIDTH, 0.12 * WIDTH * (1 + len(shown))))
+    for place, one in enumerate(shown):
+        color = PALETTE[0] if place == 0 else INK
+        ax.barh(place, one.risk, color=color, height=0.62)
+        ax.barh(place, penalty * one.form.complexity, left=one.risk, color=PALETTE[1], height=0.62)
+    ax.set_yticks(range(len(shown)), [one.form.family.replace("*", " ") for one in shown])
+    ax.invert_yaxis()
+    ax.set_xlabel("mean held-out risk (blue, gray) + penalty of the complexity (orange)")
+    return figure
+
+
+def moved(selection: SymbolicSelection) -> Table:
+    """Each family before and after the continuous refit."""
+    rows = [
+        (_numbers(one.start), _numbers(one.form), f"{one.proposed.proposal_risk:.5f}", _risks(one))
+        for one in selection.pool
+    ]
+    return table(("proposed", "refitted", "proposal risk", "held-out risks"), rows)
+
+
+def functions(runs: Iterable[RunRecord], rows: Sequence[str] = ("paper", "kernel, thawed")) -> Figure:
+    """q of every run against the true one, up to a constant, by noise."""
+    runs = list(runs)
+    u = np.linspace(simulate(PROBLEM).u.min(), simulate(PROBLEM).u.max(), 200)
+    truth = _centered(problem(PROBLEM).equation.terms[0].q(u) * problem(PROBLEM).equation.coefficients[0])
+    levels = sorted({one.noise for one in runs})
+    figure, panels = plt.subplots(
+        len(rows),
+        len(levels),
+        figsize=(WIDTH, 0.38 * WIDTH * len(rows)),
+        sharex=True,
+        sharey="row",
+        squeeze=False,
+    )
+    for (row, level), ax in zip(
+        [(row, level) for row in rows for level in levels], panels.ravel(), strict=True
+    ):
+        for one in runs:
+            if (one.row, one.noise) == (row, level) and not one.error:
+                ax.plot(u, 1e3 * (_centered(_recorded(one).values(u)) - truth), color=PALETTE[0], linewidth=1.2)
+        ax.axhline(0, color=INK, linestyle="--")
+        ax.set_title(f"{row}, {level:.0%} noise", fontsize=9)
+    for ax in panels[-1]:
+        ax.set_xlabel("$u$")
+    for ax in panels[:, 0]:
+        ax.set_ylabel(r"$10^3(\hat q - q^\star)$")
+    return figure
+
+
+def exponents(runs: Iterable[RunRecord]) -> Figure:
+    """The exponent of every run by row and noise, beside the paper's mean and deviation."""
+    runs = [one for one in runs if not one.error and one.score["exact"]]
+    truth = problem(PROBLEM).equation.terms[0].q.degree
+    levels = sorted({one.noise for one in runs})
+    figure, ax = plt.subplots(figsize=(WIDTH, 0.5 * WIDTH))
+    for place, row in enumerate(ROWS):
+        at = [levels.index(one.noise) + 0.13 * (place - 1) for one in runs if one.row == row]
+        ax.plot(at, [one.score["m"] for one in runs if one.row == row], ".", label=row, color=PALETTE[place])
+    for level, (_, _, (m, deviation)) in published.symbolic().items():
+        ax.errorbar(
+            levels.index(level) - 0.3,
+            m,
+            yerr=deviation,
+            fmt="s",
+            color=INK,
+            label="published" if not level else None,
+        )
+    ax.axhline(truth, color=INK, linestyle="--")
+    ax.set_xticks(range(len(levels)), [f"{level:.0%} noise" for level in levels])
+    ax.set_ylabel(r"$\hat m$")
+    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=9)
+    return figure
+
+
+def table_3(runs: Iterable[RunRecord]) -> Table:
+    """Recoveries, kappa and m as mean and sample deviation, beside the published ones."""
+    rows = []
+    for (row, noise), cell in sorted(
+        laws(runs).items(), key=lambda item: (ROWS.index(item[0][0]), item[0][1])
+    ):
+        kappa = _spread(cell.kappa, cell.kappa_deviation, 4)
+        rows.append(
+            (
+                row,
+                f"{noise:.0%}",
+                f"{cell.recovered}/{cell.runs}",
+                kappa,
+                _spread(cell.m, cell.m_deviation, 3),
+            )
+        )
+    for name, cells in (
+        ("published", published.symbolic()),
+        ("PySR, published, not rerun", published.pysr()),
+    ):
+        for noise, (count, kappa, m) in cells.items():
+            rows.append((name, f"{noise:.0%}", f"{count}/5", _spread(*kappa, 4), _spread(*m, 3)))
+    return table(("field", "noise", "power law", r"$\hat\kappa$", r"$\hat m$"), rows)
+
+
+def distances(runs: Iterable[RunRecord]) -> dict[tuple[str, float], float]:
+    """|mean m - m*| by row and noise, the published one as row "published"."""
+    truth = problem(PROBLEM).equation.terms[0].q.degree
+    found = {place: abs(cell.m - truth) for place, cell in laws(runs).items() if cell.m is not None}
+    return found | {
+        ("published", noise): abs(cell[2][0] - truth) for noise, cell in published.symbolic().items()
+    }
+
+
+def recovered(runs: Iterable[RunRecord]) -> dict[tuple[str, float], LawSummary]:
+    """The cells by row and noise."""
+    return laws(runs)
+
+
+def _recorded(one: RunRecord) -> Form:
+    (chosen,) = [entry for entry in one.extra["pool"] if entry["family"] == one.extra["family"]]
+    form = Form(*(tuple((e, c) for e, c in chosen[part]) for part in ("numerator", "denominator")))
+    law = one.score
+    # A thawed law has left its place in the pool.
+    return Form(((law["m"], law["kappa"]),), ()) if law["exact"] else form
+
+
+def _centered(values: np.ndarray) -> np.ndarray:
+    return values - values.mean()
+
+
+def _numbers(form: Form) -> str:
+    rounded = Form(
+        *(
+            tuple((float(f"{e:.3g}"), float(f"{c:.3g}")) for e, c in part)
+            for part in (form.numerator, form.denominator)
+        )
+    )
+    return str(rounded)
+
+
+def _risks(one: Fitted) -> str:
+    return ", ".join(f"{risk:.5f}" for risk in one.risks)
+
+
+def _spread(mean: float | None, deviation: float | None, digits: int) -> str:
+    if mean is None:
+        return "-"
+    return f"{mean:.{digits}f}" if deviation is None else f"{mean:.{digits}f} ± {deviation:.{digits}f}"
