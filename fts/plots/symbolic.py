@@ -84,7 +84,9 @@ def functions(runs: Iterable[RunRecord], rows: Sequence[str] = ("paper", "kernel
     ):
         for one in runs:
             if (one.row, one.noise) == (row, level) and not one.error:
-                ax.plot(u, 1e3 * (_centered(_recorded(one).values(u)) - truth), color=PALETTE[0], linewidth=1.2)
+                ax.plot(
+                    u, 1e3 * (_centered(_recorded(one).values(u)) - truth), color=PALETTE[0], linewidth=1.2
+                )
         ax.axhline(0, color=INK, linestyle="--")
         ax.set_title(f"{row}, {level:.0%} noise", fontsize=9)
     for ax in panels[-1]:
