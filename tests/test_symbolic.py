@@ -11,10 +11,13 @@ from fts import metrics
 from fts.domain import Domain
 from fts.equations.equation import Equation
 from fts.equations.terms import Library, Term
+from fts.explorers.pools import PoolExplorer, PoolRuns
 from fts.fields.given import CallableField
 from fts.params import SYMBOLIC, THAW, FieldParams, SymbolicRunParams
+from fts.plots import symbolic as figures
 from fts.studies import plans, published, symbolic, verify
 from fts.studies.records import RunRecord
+from fts.studies.tables import read_study
 from fts.symbolic import thaw as thawing
 from fts.symbolic.discover import discover_function, power_law
 from fts.symbolic.families import POWER_LAW, canonical
@@ -243,3 +246,39 @@ def test_a_changed_exponent_is_noticed():
     )
     assert list(verify.check_record(record)) == []
     assert len(list(verify.check_record(replace(record, terms={"D_xx(u^1.75)": 0.1})))) == 2
+
+
+def _pool_runs() -> PoolRuns:
+    def entry(family: str, complexity: int, risk: float, powers: list[list[float]]) -> dict:
+        shape = {"family": family, "complexity": complexity, "numerator": powers, "denominator": []}
+        return shape | {"risks": [risk, risk]}
+
+    pool = [
+        entry("c*u^p", 1, 0.02, [[1.7, 0.1]]),
+        entry("c*u^p + c*u^p", 5, 0.015, [[1.0, 0.04], [2.0, 0.06]]),
+    ]
+    record = RunRecord("symbolic", "diffusion", "S20", "paper", "symbolic", 7, 0.05, {}, "")
+    return PoolRuns([replace(record, extra={"pool": pool})])
+
+
+def test_the_explorer_chooses_again_as_the_penalty_changes():
+    explorer = PoolExplorer([_pool_runs()])
+    assert explorer.chosen["family"] == "c*u^p + c*u^p"
+    explorer.penalty = 2e-3
+    assert explorer.chosen["family"] == "c*u^p"
+    explorer.run = 5  # there is one run; the page stops at it too
+    assert explorer.chosen["family"] == "c*u^p"
+    assert len(explorer.still().axes) == 2
+
+
+def test_an_explorer_without_finished_runs_is_refused():
+    with pytest.raises(ValueError, match="finished run"):
+        PoolRuns([])
+
+
+def test_the_chapters_table_holds_our_rows_and_the_published_ones():
+    runs = read_study("symbolic")
+    rows = figures.table_3(runs).rows
+    assert {row[0] for row in rows} == {*symbolic.ROWS, "published", "PySR, published, not rerun"}
+    assert ("published", "5%", "5/5", "0.0976 ± 0.0026", "1.682 ± 0.116") in rows
+    assert len(figures.functions(runs).axes) == 6

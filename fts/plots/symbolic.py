@@ -52,7 +52,7 @@ def pool(selection: SymbolicSelection, penalty: float) -> Figure:
         ax.barh(place, penalty * one.form.complexity, left=one.risk, color=PALETTE[1], height=0.62)
     ax.set_yticks(range(len(shown)), [one.form.family.replace("*", " ") for one in shown])
     ax.invert_yaxis()
-    ax.set_xlabel("mean held-out risk (blue, gray) + penalty of the complexity (orange)")
+    ax.set_xlabel("held-out risk + penalty (orange)")
     return figure
 
 
