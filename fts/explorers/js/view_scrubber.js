@@ -6,7 +6,7 @@ import { bytesOf } from "./engine.js";
 import { fieldImage } from "./palette.js";
 import { equationHtml, equationText, general } from "./terms.js";
 
-const decoded = new WeakMap();
+const unpacked = new WeakMap();
 const SIDES = { joint: "var(--fts-orange)", frozen: "var(--fts-blue)" };
 
 export function scrubberView() {
@@ -30,11 +30,11 @@ export function scrubberView() {
 }
 
 function arraysOf(source) {
-  if (!decoded.has(source)) {
+  if (!unpacked.has(source)) {
     const { arrays } = readContainer(bytesOf(source.get("data")));
-    decoded.set(source, Object.fromEntries(Object.entries(arrays).map(([name, { data }]) => [name, data])));
+    unpacked.set(source, Object.fromEntries(Object.entries(arrays).map(([name, { data }]) => [name, data])));
   }
-  return decoded.get(source);
+  return unpacked.get(source);
 }
 
 /** One side at checkpoint k: step, F1, coefficients, and the field's value at a flat place. */
