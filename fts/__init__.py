@@ -2,6 +2,7 @@
 
 The package reads from top to bottom; whatever stands in a line imports only lines above it.
 
+    asked          what a call or an installation lacks, said in a sentence
     files          bytes on disk, whole and verified or refused
     params/        what a number means, and what the paper used
     domain         the space-time box a field lives on

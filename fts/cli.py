@@ -103,13 +103,16 @@ def _problems() -> int:
 
 def _discover(options: argparse.Namespace) -> int:
     # Imported here: listing problems or asking for help should not wait for the solvers.
-    from fts import files
+    from fts import asked, files
     from fts.discovery.discover import discover, refusal
     from fts.observations import TooLittle
     from fts.readers.samples import read_samples
 
     for path in (options.output, options.report):
         _refuse_unwritable(path)
+    if options.report:
+        with asked.extra("plots", "--report draws and"):
+            from fts.plots import report as report
     library = options.library
     if library and len(library) == 1 and library[0] in LIBRARIES:
         (library,) = library

@@ -26,8 +26,8 @@ class Domain:
     def __post_init__(self) -> None:
         if not len(self.low) == len(self.high) == len(self.periodic) in (1, 2, 3):
             raise ValueError(
-                f"low {self.low}, high {self.high} and periodic {self.periodic} need one entry per "
-                "spatial axis, one to three of them"
+                f"low {self.low}, high {self.high} and periodic {self.periodic} differ: give one "
+                "entry per spatial axis, one to three of them"
             )
         if not all(isinstance(closed, (bool, np.bool_)) for closed in self.periodic):
             raise ValueError(f"periodic {self.periodic}: give True or False for every spatial axis")

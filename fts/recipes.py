@@ -12,7 +12,7 @@ import numpy as np
 import platformdirs
 from tqdm.auto import tqdm
 
-from fts import files
+from fts import asked, files
 from fts.fields.coordinate import CoordinateField
 from fts.fields.frozen import Field, FrozenField, load
 from fts.fields.provenance import recipe_version
@@ -24,6 +24,7 @@ Recipe = Literal["auto", "paper", "projected", "kernel"]
 _RECIPES = ("auto", "kernel", "projected", "paper")
 
 
+@asked.helpful
 def fit(observations: Observations, recipe: Recipe = "auto", *, progress: bool = True) -> FrozenField:
     """The field fitted to the observations and frozen; no PDE residual enters.
 
@@ -34,10 +35,17 @@ def fit(observations: Observations, recipe: Recipe = "auto", *, progress: bool =
     return fit_with_variance(observations, recipe, progress=progress)[0]
 
 
+@asked.helpful
 def fit_with_variance(
     observations: Observations, recipe: Recipe = "auto", *, progress: bool = True
 ) -> tuple[FrozenField, Field | None]:
     """The same field, and its posterior variance where the recipe has one; `select` takes both."""
+    asked.refuse_unless(
+        Observations,
+        observations,
+        "observations",
+        "give samples, as fts.observe(trajectory, 'S20', seed=1) or fts.read_samples(path) return them",
+    )
     if recipe not in _RECIPES:
         raise ValueError(f"unknown recipe {recipe!r}: choose {', '.join(map(repr, _RECIPES))}")
     if recipe == "auto":
@@ -74,6 +82,8 @@ def make(
         from fts.kernel import closed_form
 
         return closed_form.fit(observations, progress=progress)
+    with asked.extra("adapter", f"recipe {recipe!r} trains a network and"):
+        import torch as torch
     if recipe == "projected":
         from fts.adapter import projected
 

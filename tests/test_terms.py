@@ -1,10 +1,12 @@
 """Terms: what the grammar reads, what it refuses and why, and that printing and reading are inverse."""
 
+import contextlib
 import math
 import random
 import string
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -340,3 +342,24 @@ def test_latex_compiles_to_the_same_symbols() -> None:
 
 if __name__ == "__main__":
     print(read_random_texts(int(sys.argv[1])))
+
+
+ADVERSARIAL = [
+    "(sin((1+u)^60)+1)^60",
+    "((1+u)^60+sin((1+u)^60))^9",
+    "((((u+1)^0.5+1)^0.5+1)^0.5+1)^63",
+    "(" * 9 + "u+sin(u)" + ")^2+cos(u))^2" * 5 + ")" * 4,
+    "*".join(["(sin(u)+1)^1.5"] * 26),
+    "+".join(["(1+u)^63"] * 44),
+    "((u+1)^0.5+(u+2)^0.5)^60*((u+1)^0.5+(u+3)^0.5)^60",
+    "exp(" * 15 + "(1+u+sin(u))^9" + ")^3" * 15,
+]
+
+
+@pytest.mark.parametrize("text", ADVERSARIAL)
+def test_no_text_takes_long(text):
+    """Some are terms and some are not; either is known within five seconds of one core."""
+    began = time.process_time()
+    with contextlib.suppress(TermError):
+        str(parse_term(text))
+    assert time.process_time() - began < 5.0

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fts import asked
 from fts.domain import Domain
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
@@ -56,6 +57,7 @@ class Problem:
 def problem(name: str) -> Problem:
     """The benchmark called `name`; a misspelt name is answered with the nearest one."""
     table = {entry.name: entry for entry in (*_table(), *_further())}
+    asked.refuse_unless(str, name, "problem", f"give one of {', '.join(map(repr, table))}")
     if name not in table:
         # People write titles too: "kuramoto" is near "Kuramoto-Sivashinsky".
         words = {

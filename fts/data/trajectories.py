@@ -8,7 +8,7 @@ import numpy as np
 import platformdirs
 from jaxtyping import Float
 
-from fts import files
+from fts import asked, files
 from fts.data import solvers
 from fts.data.problems import Problem, problem
 from fts.domain import Domain, grid_points
@@ -44,6 +44,7 @@ class Trajectory:
         return grid_points(self.axes)
 
 
+@asked.helpful
 def simulate(name: str, *, cache: bool = True) -> Trajectory:
     """The reference trajectory of a benchmark, generated once and then read from the user's cache."""
     entry = problem(name)
@@ -60,11 +61,17 @@ def simulate(name: str, *, cache: bool = True) -> Trajectory:
     return _trajectory(entry, u)
 
 
+@asked.helpful
 def observe(trajectory: Trajectory, protocol: str, *, seed: int, noise: float = 0.0) -> Observations:
     """What a protocol keeps: "S20" 20 % of the sensors at all frames, "T20" frame 0 among 20 % of the frames.
 
     Fractions are nested for one seed. Noise is Gaussian, `noise` times the clean field's standard deviation.
     """
+    asked.refuse_unless(Trajectory, trajectory, "trajectory", "give what fts.simulate('ks') returns")
+    asked.refuse_unless(int, seed, "seed", "give a whole number, so that the draw can be repeated")
+    asked.refuse_unless((int, float), noise, "noise", "give 0.1 for 10 % of the field's deviation")
+    if seed < 0:
+        raise ValueError(f"seed {seed}: give zero or a positive number")
     kind, fraction = _parse_protocol(protocol)
     if not (np.isfinite(noise) and noise >= 0):
         raise ValueError(f"noise {noise!r} is not a fraction of the field's deviation: give 0.1 for 10 %")
@@ -97,6 +104,9 @@ def observe(trajectory: Trajectory, protocol: str, *, seed: int, noise: float = 
 
 
 def _parse_protocol(protocol: str) -> tuple[str, float]:
+    asked.refuse_unless(
+        str, protocol, "protocol", "write S20 (20 % of the sensors) or T20 (20 % of the frames)"
+    )
     match = re.fullmatch(r"([ST])(\d+(?:\.\d+)?)", protocol)
     percent = float(match[2]) if match else 0.0
     if not match or not 0 < percent <= 100:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fts import asked
 from fts.discovery.evidence import Evidence, Weighed, gather
 from fts.discovery.rivals import find
 from fts.discovery.verdict import Verdict, refused, state
@@ -86,6 +87,7 @@ class Discovery:
         return {name: f"{value:.4g} ± {self.standard_errors[name]:.2g}" for name, value in values.items()}
 
 
+@asked.helpful
 def discover(
     samples: str | Path | Observations,
     library: str | Sequence[str] | None = None,
@@ -100,6 +102,8 @@ def discover(
     `library` is a list of terms or a name; by default a general one for the number of spatial axes. `domain`
     says where the field lives and which axes are periodic, by default the samples' bounding box.
     """
+    kinds = (str, Path, Observations)
+    asked.refuse_unless(kinds, samples, "samples", "give a file's name, or what fts.observe returns")
     observations = None
     try:
         observations = samples if isinstance(samples, Observations) else read_samples(samples, domain)

@@ -13,6 +13,7 @@ from fts.equations.grammar import TermError
 
 MOST_MONOMIALS = 64
 LARGEST_EXPONENT = 64.0
+MOST_PARTS = 1000  # of an expression with everything inside it; bounds the work on any text
 
 
 def constant(value: float) -> Expression:
@@ -102,7 +103,10 @@ def _collect(monomials: list[tuple[Factors, float]]) -> Expression:
         raise TermError(f"an expression with {len(kept)} monomials: at most {MOST_MONOMIALS} are read")
     if not all(math.isfinite(c) for _, c in kept):
         raise TermError("a coefficient overflows float64: rescale the expression")
-    return Expression(tuple(sorted(kept, key=lambda monomial: monomial_key(monomial[0]))))
+    collected = Expression(tuple(sorted(kept, key=lambda monomial: monomial_key(monomial[0]))))
+    if collected.size > MOST_PARTS:
+        raise TermError(f"an expression of {collected.size} parts: at most {MOST_PARTS} are read, shorten it")
+    return collected
 
 
 def _merge(left: Factors, right: Factors) -> tuple[Factors, list[tuple[Factor, float]]]:
@@ -145,5 +149,5 @@ def _constant_power(base: float, exponent: float) -> float:
     except (OverflowError, ZeroDivisionError):
         value = math.inf
     if isinstance(value, complex) or not math.isfinite(value):
-        raise TermError(f"{base:g}^{exponent:g} is not a finite real number")
+        raise TermError(f"{base:g}^{exponent:g} is not a finite real number: rewrite the term")
     return float(value)

@@ -52,6 +52,21 @@ class Expression:
 
     monomials: tuple[tuple[Factors, float], ...]
 
+    def __hash__(self) -> int:
+        # Once per value: functions of functions would hash everything inside again and again.
+        return self._hashed
+
+    @cached_property
+    def _hashed(self) -> int:
+        return hash(self.monomials)
+
+    @cached_property
+    def size(self) -> int:
+        """Monomials and factors of everything inside."""
+        return sum(
+            1 + sum(1 + factor.argument.size for factor, _ in factors) for factors, _ in self.monomials
+        )
+
     @cached_property
     def constant(self) -> float | None:
         """The value when u does not occur, else None."""

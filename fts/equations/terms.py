@@ -112,6 +112,12 @@ class Library:
         """The library of the given texts, e.g. ["1", "u", "u*u_x", "u_xx"]."""
         if isinstance(texts, str):
             raise TermError(f"a library is a list of terms; got the single text {texts!r}")
+        texts = list(texts)
+        wrong = [text for text in texts if not isinstance(text, str)]
+        if wrong:
+            raise TermError(
+                f"a library of texts holds a {type(wrong[0]).__name__}: write its terms like 'u_xx'"
+            )
         return Library(tuple(parse_term(text) for text in texts))
 
     @property

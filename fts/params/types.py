@@ -3,6 +3,8 @@
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal
 
+from fts.params.checks import Checked
+
 Rule = Literal["midpoint", "gauss"]
 # Which coefficients are reported: the paper's ridge refit, the refit that held-out regions prefer, or the one
 # they prefer of those whose rows are weighted by a kernel field's posterior variance.
@@ -10,7 +12,7 @@ Reported = Literal["ridge", "preferred", "weighted"]
 
 
 @dataclass(frozen=True)
-class ModelParams:
+class ModelParams(Checked):
     """The structured model: a network for the spatial features, splines for their coefficients (A.3)."""
 
     rank: int  # R spatial features
@@ -42,7 +44,7 @@ class PenaltyParams:
 
 
 @dataclass(frozen=True)
-class TrainingParams:
+class TrainingParams(Checked):
     """The optimizer and its budget; all that the training loop knows."""
 
     epochs: int
@@ -66,7 +68,7 @@ class AdapterParams:
 
 
 @dataclass(frozen=True)
-class ProjectedParams:
+class ProjectedParams(Checked):
     """The adapter's network with C solved at every update; one setting for all data."""
 
     rank: int
@@ -91,7 +93,7 @@ class FieldParams:
 
 
 @dataclass(frozen=True)
-class WeakParams:
+class WeakParams(Checked):
     """Geometry of one weak system; tuples run over the spatial axes, then time (Supplement B.1)."""
 
     half_widths: tuple[float, ...]
@@ -102,7 +104,7 @@ class WeakParams:
 
 
 @dataclass(frozen=True)
-class SVWSParams:
+class SVWSParams(Checked):
     """Stability-validated weak selection (Algorithm S1)."""
 
     generation: int  # R_g

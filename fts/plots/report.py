@@ -15,10 +15,11 @@ from matplotlib.figure import Figure
 from fts import recipes
 from fts.discovery.discover import Discovery
 from fts.domain import Domain
-from fts.fields.frozen import Field
+from fts.fields.frozen import Field, FrozenField
 from fts.observations import Observations
 from fts.plots import svws
 from fts.plots.style import PALETTE, WIDTH, use_style
+from fts.svws.selection import Selection
 
 _GRID = 160  # points per axis of the maps
 _TITLES = ("term", "coefficient", "standard error")
@@ -27,27 +28,29 @@ _MOST_DOTS = 20_000  # samples drawn; more would only hide each other
 
 def page(result: Discovery) -> str:
     """The page: samples, reconstruction with its uncertainty, residuals, recurrence, risks, equation."""
+    observations, field, selection = result.observations, result.field, result.selection
+    if observations is None or field is None or selection is None:
+        raise ValueError(f"nothing was fitted to draw: {'; '.join(result.doubts)}")
     with plt.rc_context():
         use_style()
-        sections = "\n".join(_sections(result))
+        sections = "\n".join(_sections(observations, field, selection))
     verdict = result.verdict.status.capitalize()
     rivals = [f"rival: {one.equation} (leaves {one.risk:.2g} of u_t)" for one in result.verdict.rivals]
     doubts = "".join(f"<li>{html.escape(line)}</li>" for line in (*result.doubts, *rivals))
     style = resources.files("fts.plots").joinpath("report.css").read_text(encoding="utf-8")
-    name = html.escape(result.observations.source)
+    name = html.escape(observations.source)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{name}: {verdict.lower()}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n"
         f"<h1>{html.escape(str(result.equation))}</h1>\n<p><strong>{verdict}</strong>, from "
-        f"{len(result.observations):,} samples in {name}.</p>\n<ul>{doubts}</ul>\n{sections}\n"
+        f"{len(observations):,} samples in {name}.</p>\n<ul>{doubts}</ul>\n{sections}\n"
         "</main>\n</body>\n</html>\n"
     )
 
 
-def _sections(result: Discovery) -> Iterator[str]:
-    observations, field, selection = result.observations, result.field, result.selection
-    yield _coefficients(result)
+def _sections(observations: Observations, field: FrozenField, selection: Selection) -> Iterator[str]:
+    yield _coefficients(selection)
     yield _section("Samples", _samples(observations), "Where and when it was measured, and what.")
     recipe = field.made.recipe or "given"
     yield _section("Reconstruction", _map(field, "reconstructed $u$"), f"The field fitted, recipe {recipe}.")
@@ -72,8 +75,7 @@ def _sections(result: Discovery) -> Iterator[str]:
     yield _section("Risks and rivals", svws.risks(trace), caption)
 
 
-def _coefficients(result: Discovery) -> str:
-    selection = result.selection
+def _coefficients(selection: Selection) -> str:
     errors = selection.deviations if selection.refits else {}
     rows = "".join(
         f"<tr><th scope='row'>{html.escape(name)}</th><td>{value:.5g}</td>"

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
+from fts import asked
 from fts.domain import Domain
 from fts.files import FileError
 from fts.observations import Observations, refuse_nonfinite
@@ -23,6 +24,7 @@ BINARY: dict[str, Callable[[Path, Columns], dict[str, np.ndarray]]] = {
 ENDINGS = (*TEXT, *BINARY, ".fts")
 
 
+@asked.helpful
 def read_samples(
     path: str | Path,
     domain: Domain | None = None,
@@ -37,6 +39,7 @@ def read_samples(
     `decimal` is "," where numbers are written so; values written as one of `missing` were not measured.
     Without a `domain` the samples' bounding box is taken and no axis is periodic: a period is not in samples.
     """
+    asked.refuse_unless((str, Path), path, "path", "give the name of a file of samples")
     path = Path(path)
     if not path.is_file():
         raise FileError(f"no file at {path}: give one with columns x, [y,] t, u ({', '.join(ENDINGS)})")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fts import recipes
+from fts import asked, recipes
 from fts.equations.terms import Library
 from fts.fields.frozen import Field
 from fts.observations import Observations
@@ -17,6 +17,7 @@ from fts.svws.settings import prepare
 from fts.weak.assembly import WeakSystem
 
 
+@asked.helpful
 def select(
     field: Field,
     library: str | Sequence[str] | Library,

@@ -7,6 +7,7 @@ problems; any other field gets patches from its own spectrum and a threshold rel
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from fts import asked
 from fts.equations.terms import Library
 from fts.fields.frozen import Field
 from fts.params import LIBRARIES, PAPER, SVWSParams, WeakParams
@@ -34,6 +35,9 @@ def prepare(
     seed: int | None = None,
 ) -> Prepared:
     """Settings for the field and the library, where none are given, and the systems built with them."""
+    asked.refuse_unless(
+        Field, field, "field", "give a field, as fts.fit(observations) or fts.load_field('ks') return it"
+    )
     terms = resolve_library(library)
     terms.check_dimension(field.domain.dimension)
     name = problem_of(field)
@@ -55,6 +59,8 @@ def resolve_library(library: str | Sequence[str] | Library) -> Library:
     """The library a user means: a name of the paper's, a list of term texts, or one already made."""
     if isinstance(library, Library):
         return library
+    texts = (str, list, tuple)
+    asked.refuse_unless(texts, library, "library", "give a name like 'ks', or terms like ['u*u_x', 'u_xx']")
     if isinstance(library, str):
         if library not in LIBRARIES:
             raise ValueError(

@@ -1,0 +1,59 @@
+"""A call or an installation that lacks something -> a sentence that helps; nothing is computed here."""
+
+import difflib
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@contextmanager
+def extra(name: str, what: str) -> Iterator[None]:
+    """Ask for the extra `name` where a package that `what` needs is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing == "fts":
+            raise
+        raise ValueError(f"{what} needs {missing}, which is not here: pip install 'fts[{name}]'") from None
+
+
+def helpful(function: Function) -> Function:
+    """The function, whose unknown, missing or surplus arguments are answered with those it has."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def called(*args: Any, **keywords: Any) -> Any:
+        try:
+            signature.bind(*args, **keywords)
+        except TypeError as error:
+            raise TypeError(
+                f"fts.{function.__name__}: {_explained(str(error), signature, keywords)}"
+            ) from None
+        return function(*args, **keywords)
+
+    return called  # pyright: ignore[reportReturnType]
+
+
+def refuse_unless(kind: type | tuple[type, ...], value: Any, name: str, remedy: str) -> None:
+    """A ValueError with the value's type and the remedy unless it is of the kind."""
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
+        raise ValueError(f"{name} is {_shown(value)}: {remedy}")
+
+
+def _explained(reason: str, signature: inspect.Signature, keywords: dict[str, Any]) -> str:
+    known = list(signature.parameters)
+    unknown = [name for name in keywords if name not in known]
+    near = difflib.get_close_matches(unknown[0], known, n=1, cutoff=0.5) if unknown else []
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"{reason}: {hint}It takes {', '.join(known)}"
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    plain = isinstance(value, (str, int, float, bool, type(None))) and len(text) <= 60
+    return text if plain else f"a {type(value).__name__}"
