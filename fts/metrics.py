@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from fts.data.trajectories import Trajectory
-from fts.equations.algebra import scale
+from fts.equations.algebra import add, scale
 from fts.equations.equation import Equation
 from fts.equations.expressions import Expression
 from fts.equations.terms import Term
 from fts.fields.frozen import Field
 from fts.svws.selection import Selection
+from fts.symbolic.fronts import form_of
 
 # The paper's guard against a zero denominator.
 _EPSILON = 1e-12
@@ -71,6 +72,24 @@ def score_function(found: Equation, truth: Equation, states: tuple[float, float]
     }
 
 
+def score_parts(found: Equation, truth: Equation, states: tuple[float, float]) -> dict[str, Any]:
+    """How the functions behind the operators of u_t = sum of d_x^k q_k(u) compare with the true ones.
+
+    Exact: the same operators, each before a function of the true one's family, whatever its numbers. E_xi is
+    the largest relative error of a true q_k on the range of states, up to a constant where k > 0.
+    """
+    parts, true_parts = _parts(found), _parts(truth)
+    families, true_families = ({k: _family(q) for k, q in each.items()} for each in (parts, true_parts))
+    common = sum(families.get(k) == family for k, family in true_families.items())
+    u = np.linspace(*states, 1001)
+    errors = [1.0 if k not in parts else _function_error(parts[k], q, u, k) for k, q in true_parts.items()]
+    return {
+        "exact": families == true_families,
+        "f1": 2 * common / (len(families) + len(true_families)),
+        "e_xi": max(errors),
+    }
+
+
 def field_error(field: Field, trajectory: Trajectory) -> float:
     """E_u = ||u_hat - u*|| / ||u*|| over the complete reference grid."""
     size = float(np.linalg.norm(trajectory.u))
@@ -91,6 +110,25 @@ def _function(equation: Equation) -> tuple[Expression, tuple[float, float] | Non
         raise ValueError(f"{equation} is not u_t = D_xx(q(u)): score it by its terms")
     size = float(coefficient) * term.scale
     return scale(term.q, size), None if term.q.degree is None else (size, term.q.degree)
+
+
+def _parts(equation: Equation) -> dict[int, Expression]:
+    """q_k by the order k of the derivative before it."""
+    parts: dict[int, Expression] = {}
+    for term, coefficient in zip(equation.terms, equation.coefficients, strict=True):
+        q = scale(term.q, float(coefficient) * term.scale)
+        parts[term.order] = add(parts[term.order], q) if term.order in parts else q
+    return parts
+
+
+def _family(q: Expression) -> str | None:
+    form = form_of(q)
+    return form.family if form is not None else None
+
+
+def _function_error(q: Expression, true_q: Expression, u: np.ndarray, order: int) -> float:
+    values, true_values = (one(u) - (one(u).mean() if order else 0.0) for one in (q, true_q))
+    return float(np.linalg.norm(values - true_values) / np.linalg.norm(true_values))
 
 
 def _relative(xi: dict[Term, float], xi_star: dict[Term, float]) -> float:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from fts.params.symbolic import SYMBOLIC, SymbolicParams
-from fts.params.types import WeakParams
+from fts.params.types import FieldParams, WeakParams
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class OperonParams:
     symbols: tuple[str, ...]
     population: int
     generations: int
-    length: int
-    depth: int
+    tree_length: int
+    tree_depth: int
     constant_steps: int  # Levenberg-Marquardt steps on the constants of every individual
     convergence: float  # Operon's own stop on the error
     digits: int  # decimals of the constants read off an individual
@@ -59,6 +59,23 @@ class ComposedParams:
     partners: int  # families kept per operator, each paired with each of the other's
     joint_evaluations: int  # of the residual, in the joint fit of all numbers of a right-hand side
     extents: tuple[float, float]  # of the domain that the half-widths of the patches belong to
+
+
+@dataclass(frozen=True)
+class RivalRunParams:
+    """Operon on samples: the field its pairs are read off, or none for the samples of a whole grid."""
+
+    field: FieldParams | None
+    target: TargetParams
+    operon: OperonParams
+
+
+@dataclass(frozen=True)
+class ComposedRunParams:
+    """A search for operators and functions on samples."""
+
+    field: FieldParams
+    composed: ComposedParams
 
 
 # The trim was chosen on the development seeds: of knots and states over the whole range, at quantiles, and
@@ -87,8 +104,8 @@ OPERON = OperonParams(
     symbols=("add", "mul", "pow", "constant", "variable"),
     population=400,
     generations=100,
-    length=15,
-    depth=6,
+    tree_length=15,
+    tree_depth=6,
     constant_steps=5,
     convergence=1e-12,
     digits=12,

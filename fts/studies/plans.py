@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
+from fts.data.problems import further_names
 from fts.params import (
     DEEPMOD,
     DL_PDE,
@@ -25,6 +26,7 @@ from fts.params import (
     SymbolicRunParams,
     WeakRuleParams,
 )
+from fts.params.rivals import COMPOSED, OPERON, TARGET, ComposedRunParams, RivalRunParams
 from fts.studies.published import JOINT_SETTINGS, REGIMES, SELECTOR_REGIMES
 from fts.studies.runs import Task
 
@@ -64,6 +66,7 @@ _BASELINES: dict[str, dict[str, Any]] = {
 }
 # Noise of the symbolic benchmark's fields.
 _SYMBOLIC_NOISE = (0.0, 0.05, 0.1)
+_COMPOSED_NOISE = (0.0, 0.05)
 _LAYOUT_PROBLEMS = ("kdv", "ks")
 _LAYOUTS_PER_SEED = 5
 
@@ -188,6 +191,26 @@ def symbolic(seeds: tuple[int, ...]) -> Iterator[Task]:
             yield Task("symbolic", "diffusion", "S20", seed, level, row, "symbolic", params)
 
 
+def symbolic_rivals(seeds: tuple[int, ...]) -> Iterator[Task]:
+    """Table 3, a rival measured: Operon on pairs from the full noisy grid, the paper's and kernel fields."""
+    paper = FieldParams("paper", PAPER["diffusion"].adapter)
+    rows = (
+        ("Operon, full grid", "S100", None),
+        ("Operon, paper", "S20", paper),
+        ("Operon, kernel", "S20", FieldParams("kernel")),
+    )
+    for level, seed, (row, protocol, field) in product(_SYMBOLIC_NOISE, seeds, rows):
+        params = RivalRunParams(field, TARGET, OPERON)
+        yield Task("symbolic_rivals", "diffusion", protocol, seed, level, row, "Operon", params)
+
+
+def symbolic_composed(seeds: tuple[int, ...]) -> Iterator[Task]:
+    """Beyond the paper: operators and two functions searched together, clean and with 5 % noise."""
+    params = ComposedRunParams(FieldParams("kernel"), COMPOSED)
+    for level, problem, seed in product(_COMPOSED_NOISE, further_names(), seeds):
+        yield Task("symbolic_composed", problem, "S20", seed, level, "kernel", "composed", params)
+
+
 def fields(seeds: tuple[int, ...]) -> Iterator[Task]:
     """The frozen fields that ship with the book: the paper's, clean and noisy, and kernel fields."""
     for seed in seeds:
@@ -212,6 +235,8 @@ RECORDED: dict[str, Plan] = {
     "crossed": crossed,
     "paths": paths,
     "symbolic": symbolic,
+    "symbolic_rivals": symbolic_rivals,
+    "symbolic_composed": symbolic_composed,
 }
 STUDIES: dict[str, Plan] = {"fields": fields, **RECORDED}
 

@@ -19,8 +19,9 @@ from fts.equations.equation import Equation
 from fts.methods import Method, method
 from fts.observations import Observations
 from fts.params import SymbolicRunParams, named
+from fts.params.rivals import ComposedRunParams, RivalRunParams
 from fts.recipes import field_key
-from fts.studies import symbolic
+from fts.studies import symbolic, symbolic_composed, symbolic_rivals
 from fts.studies.records import RunRecord
 from fts.svws.selection import Selection
 
@@ -101,8 +102,8 @@ def describe(found: Selection, truth: Equation) -> dict[str, Any]:
 def _perform(task: Task, began: float, by: Method | None) -> RunRecord:
     entry, observations = problem(task.problem), task.observations()
     rng = np.random.default_rng(task.seed)
-    if isinstance(task.params, SymbolicRunParams):
-        came_out = symbolic.came_out(observations, task.params, rng)
+    came_out = _function_came_out(task, observations, rng)
+    if came_out is not None:
         return record(task, **came_out, seconds=_seconds(began), field_key=_field_key(task, observations))
     found = (by or method(task.method))(observations, entry.library, task.params, rng)
     score = metrics.score(found, entry.equation).as_dict()
@@ -118,6 +119,20 @@ def _perform(task: Task, began: float, by: Method | None) -> RunRecord:
         field_key=_field_key(task, observations),
         extra=describe(found, entry.equation),
     )
+
+
+def _function_came_out(
+    task: Task, observations: Observations, rng: np.random.Generator
+) -> dict[str, Any] | None:
+    """What a search for functions leaves in its record; None for a method that selects terms."""
+    match task.params:
+        case SymbolicRunParams():
+            return symbolic.came_out(observations, task.params, rng)
+        case RivalRunParams():
+            return symbolic_rivals.came_out(observations, task.params, task.seed)
+        case ComposedRunParams():
+            return symbolic_composed.came_out(observations, task.params, rng)
+    return None
 
 
 def _field_key(task: Task, observations: Observations) -> str:

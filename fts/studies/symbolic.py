@@ -84,10 +84,11 @@ def laws(runs: Iterable[RunRecord]) -> dict[tuple[str, float], LawSummary]:
     groups: dict[tuple[str, float], list[dict[str, Any]]] = {}
     for one in runs:
         groups.setdefault((one.row, one.noise), []).append(one.score)
-    return {place: _summary(scores) for place, scores in groups.items()}
+    return {place: summarize_laws(scores) for place, scores in groups.items()}
 
 
-def _summary(scores: list[dict[str, Any]]) -> LawSummary:
+def summarize_laws(scores: list[dict[str, Any]]) -> LawSummary:
+    """Recoveries, and mean and deviation of their numbers; an empty score is a failed run."""
     recovered = [score for score in scores if score and score["exact"]]
 
     def of(name: str) -> tuple[float | None, float | None]:

@@ -19,7 +19,16 @@ from fts import files, metrics
 from fts.data.problems import problem
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
-from fts.studies import honesty, path_tables, plans, published, symbolic, tables
+from fts.studies import (
+    honesty,
+    path_tables,
+    plans,
+    published,
+    symbolic,
+    symbolic_composed,
+    symbolic_rivals,
+    tables,
+)
 from fts.studies.records import RunRecord
 
 _FILE = "tables.json"
@@ -96,8 +105,7 @@ def check_record(record: RunRecord) -> Iterator[str]:
     for name, score in record.extra.get("selectors", {}).items():
         scored[f" {name}"] = (score["terms"], score)
     for name, (terms, score) in scored.items():
-        function = record.study == symbolic.STUDY
-        expected = symbolic.score_terms(terms) if function else score_terms(terms, record.problem)
+        expected = _expected(terms, record)
         for key, value in expected.items():
             same = (
                 np.isclose(score[key], value, rtol=_ROUNDING, atol=1e-15)
@@ -106,6 +114,14 @@ def check_record(record: RunRecord) -> Iterator[str]:
             )
             if not same:
                 yield f"{where}{name}: {key} is recorded as {score[key]}, its terms give {value}"
+
+
+def _expected(terms: dict[str, float], record: RunRecord) -> dict[str, Any]:
+    if record.study in (symbolic.STUDY, symbolic_rivals.STUDY):
+        return symbolic.score_terms(terms)
+    if record.study == symbolic_composed.STUDY:
+        return symbolic_composed.score_terms(terms, record.problem)
+    return score_terms(terms, record.problem)
 
 
 def score_terms(terms: dict[str, float], name: str) -> dict[str, Any]:

@@ -13,10 +13,12 @@ import numpy as np
 
 from fts.equations.algebra import add, constant, scale
 from fts.equations.conservative import IDENTITY, conserve
-from fts.equations.expressions import STATE, Expression
+from fts.equations.expressions import STATE, Expression, Factor
 from fts.equations.grammar import TermError, read
-from fts.symbolic.families import Form
+from fts.symbolic import trees
+from fts.symbolic.families import Form, canonical
 from fts.symbolic.targets import Target
+from fts.symbolic.trees import Tree
 
 FrontRule = Literal["best", "score"]
 # PySR's own factor in its rule "best".
@@ -76,12 +78,28 @@ def choose_from(front: tuple[Found, ...], rule: FrontRule) -> Found:
 
 
 def form_of(q: Expression) -> Form | None:
-    """The form that scores ours, when the function is a sum of powers of u; None for any other."""
-    powers = []
+    """The form that scores ours; None for a constant, and for what is no quotient of sums of powers."""
+    tree = _tree_of(q)
+    return canonical(tree) if tree is not None else None
+
+
+def _tree_of(q: Expression) -> Tree | None:
+    total: Tree | None = None
     for factors, coefficient in q.monomials:
-        if not factors:
-            continue  # a constant, annihilated
-        if len(factors) != 1 or factors[0][0] != STATE:
+        product: Tree | None = trees.constant(coefficient)
+        for factor, exponent in factors:
+            product = _times_power(product, factor, exponent)
+        if product is None:
             return None
-        powers.append((factors[0][1], coefficient))
-    return Form(tuple(sorted(powers)), ()) if powers else None
+        total = product if total is None else Tree("+", parts=(total, product))
+    return total
+
+
+def _times_power(left: Tree | None, factor: Factor, exponent: float) -> Tree | None:
+    """left * factor^exponent; a bracket may stand under a fraction, but under no other power."""
+    if left is None:
+        return None
+    if factor == STATE:
+        return Tree("*", parts=(left, trees.state_power(exponent)))
+    inner = _tree_of(factor.argument) if factor.name == "" and exponent == -1.0 else None
+    return Tree("/", parts=(left, inner)) if inner is not None else None

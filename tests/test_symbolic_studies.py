@@ -1,0 +1,82 @@
+"""What the studies of rivals and of two terms record and score: identities and faults."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import fts
+from fts import metrics
+from fts.equations.equation import Equation
+from fts.params import TEST_SEEDS, named
+from fts.params.rivals import COMPOSED
+from fts.plots import symbolic_further as figures
+from fts.studies import plans, symbolic_composed, symbolic_rivals, tables, verify
+from fts.studies.records import RunRecord
+from fts.symbolic.composed import Part
+from fts.symbolic.families import Form
+
+STATES = (0.2, 1.8)
+SATURATING = Part(1, Form(((0.0, 1.0),), ((2.0, 1.0),)))
+DIFFUSION = Part(2, Form(((1.0, 0.02),), ()))
+
+
+@pytest.mark.parametrize("name", ["decay", "fisher", "saturation"])
+def test_the_truth_scores_itself(name: str):
+    truth = fts.problem(name).equation
+    assert metrics.score_parts(truth, truth, STATES) == {"exact": True, "f1": 1.0, "e_xi": 0.0}
+
+
+def test_a_saturating_flux_is_known_up_to_its_constant():
+    terms = symbolic_composed.terms_of_parts((SATURATING, DIFFUSION))
+    score = symbolic_composed.score_terms(terms, "saturation")
+    assert score["exact"]
+    assert score["e_xi"] < 1e-12  # 1/(1 + u^2) is 1 - u^2/(1 + u^2)
+
+
+def test_wrong_families_missing_and_additional_operators_are_seen():
+    truth = fts.problem("decay").equation
+    near = Equation.parse("u_t = 0.1 D_xx(u^1.7) - 0.33 u")
+    score = metrics.score_parts(near, truth, STATES)
+    assert score["exact"]
+    assert score["e_xi"] == pytest.approx(0.1, abs=1e-9)  # of the decay, the larger error
+    two = metrics.score_parts(Equation.parse("u_t = 0.1 D_xx(u^1.73) - 0.3 u + 0.1 u^2"), truth, STATES)
+    assert (two["exact"], two["f1"]) == (False, 0.5)
+    missing = metrics.score_parts(Equation.parse("u_t = 0.1 D_xx(u^1.73)"), truth, STATES)
+    assert missing["e_xi"] == 1.0
+    assert not missing["exact"]
+    further = metrics.score_parts(Equation.parse("u_t = 0.1 D_xx(u^1.73) - 0.3 u + u_x"), truth, STATES)
+    assert not further["exact"]
+    assert further["f1"] == pytest.approx(0.8)
+
+
+def test_pairs_from_samples_need_the_whole_grid():
+    trajectory = fts.simulate("diffusion")
+    whole = fts.observe(trajectory, "S100", seed=42, noise=0.05)
+    field = symbolic_rivals.read_field(whole, None)
+    np.testing.assert_allclose(field.on_grid(*trajectory.axes, trajectory.t), whole.grid.values, atol=1e-10)
+    with pytest.raises(ValueError, match="take S100"):
+        symbolic_rivals.read_field(replace(whole, x=whole.x[1:], t=whole.t[1:], y=whole.y[1:]), None)
+
+
+def test_the_plans_name_every_run_once_and_their_settings_without_clashes():
+    for plan, count in ((plans.symbolic_rivals, 45), (plans.symbolic_composed, 30)):
+        tasks = list(plan(TEST_SEEDS))
+        assert len({task.key for task in tasks}) == len(tasks) == count
+    assert named(COMPOSED)["joint_evaluations"] == COMPOSED.joint_evaluations
+
+
+def test_records_follow_from_their_terms_and_fill_the_tables():
+    rivals = tables.read_study("symbolic_rivals")
+    composed = tables.read_study("symbolic_composed")
+    assert rivals
+    assert composed
+    assert [line for one in (rivals[0], composed[0]) for line in verify.check_record(one)] == []
+    laws = symbolic_rivals.rule_laws(rivals)
+    assert {row.rsplit(", ", 1)[1] for row, _ in laws} == {"best", "score"}
+    forged = RunRecord(**{**vars(composed[0]), "terms": {"u": 1.0}})
+    assert list(verify.check_record(forged))
+    for made in (figures.rivals_recovered(rivals), figures.rivals_exponents(rivals)):
+        assert "published, not rerun" in str(made)
+    for made in (figures.composed_recovered(composed), figures.composed_errors(composed)):
+        assert "Saturating" in str(made) or "decay" in str(made)
