@@ -401,6 +401,14 @@ def test_labels_say_where_a_field_comes_from(rng: np.random.Generator) -> None:
     assert field_label(replace(_network(1, rng), made=made)) == "KS T20, seed 7, 10 % noise, kernel"
 
 
+def test_joined_files_are_one_module(tmp_path: Path) -> None:
+    for name, text in (("module", scripts.module()), ("numerics", scripts.numerics())):
+        path = tmp_path / f"{name}.mjs"
+        path.write_text(text)
+        checked = subprocess.run([NODE, "--check", path], capture_output=True, text=True)
+        assert checked.returncode == 0, checked.stderr
+
+
 def test_module_joins_every_file_and_has_one_default_export() -> None:
     assert {*scripts._NUMERICS, *scripts._FRONT} == {path.stem for path in scripts._FOLDER.glob("*.js")}
     text = scripts.module()

@@ -39,17 +39,17 @@ export function adapterView() {
   };
 }
 
-const decoded = new WeakMap();
+const truths = new WeakMap();
 
 /** The true values on the explorer's grid, or null. */
 function trueValues({ reference }) {
   if (!reference) return null;
-  if (!decoded.has(reference)) {
+  if (!truths.has(reference)) {
     const data = reference.get("data"), { low, step } = reference.get("info");
     const view = data instanceof DataView ? data : new DataView(data.buffer, data.byteOffset, data.byteLength);
-    decoded.set(reference, Float64Array.from({ length: view.byteLength / 2 }, (_, i) => low + step * view.getUint16(2 * i, true)));
+    truths.set(reference, Float64Array.from({ length: view.byteLength / 2 }, (_, i) => low + step * view.getUint16(2 * i, true)));
   }
-  return decoded.get(reference);
+  return truths.get(reference);
 }
 
 function relativeError(u, v) {
