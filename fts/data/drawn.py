@@ -136,7 +136,9 @@ def _in_units(
     x, t, y = (10 ** rng.uniform(-1, 1) for _ in range(3))
     values = []
     for term, c in zip(truth.terms, truth.coefficients, strict=True):
-        values.append(float(c) * x**term.order / t * y ** (1 - term.q.degree))
+        degree = term.q.degree
+        assert degree is not None  # every term drawn is a derivative of a power
+        values.append(float(c) * x**term.order / t * y ** (1 - degree))
     return Equation(truth.terms, values), y * u, x * length, t * duration
 
 

@@ -107,8 +107,8 @@ def judge(evidence: Evidence, supports: Int[np.ndarray, "n m"]) -> list[Weighed]
         shift = np.sqrt((moved**2).mean(axis=1))
     se = np.sqrt(jackknife + shift**2)
     return [
-        Weighed(tuple(int(j) for j in support), *values[:3], float(values[3]), float(values[4]), values[5])
-        for support, *values in zip(supports, share, se, shift, risk, expected, left_out, strict=True)
+        Weighed(tuple(int(j) for j in supports[i]), share[i], se[i], shift[i], *scalars, left_out[i])
+        for i, scalars in enumerate(zip(risk.tolist(), expected.tolist(), strict=True))
     ]
 
 

@@ -96,7 +96,7 @@ class Explorer(anywidget.AnyWidget):
         """The paper's values that depend on the field."""
         return {}
 
-    def ranges(self, source: Payload) -> dict[str, tuple[int, int]]:
+    def ranges(self, source: Any) -> dict[str, tuple[int, int]]:
         """Ranges of controls that the field narrows."""
         return {}
 

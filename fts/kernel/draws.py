@@ -120,5 +120,5 @@ def _sum(weights: np.ndarray, factors: list[np.ndarray]) -> np.ndarray:
     rows = weights[None, :]
     for factor in space:
         rows = (rows[:, None, :] * factor[None, :, :]).reshape(-1, len(weights))
-    values = (rows.real @ last.real.T) - (rows.imag @ last.imag.T)
+    values = np.real(rows) @ np.real(last).T - np.imag(rows) @ np.imag(last).T
     return values.reshape(*(len(factor) for factor in factors))

@@ -164,7 +164,9 @@ def visits(paths: Mapping[Setting, Mapping[int, SupportPath]]) -> Table:
 
 
 def _behavior(figure: Figure, place: SubplotSpec, path: SupportPath, text: str, *, last: bool) -> None:
-    upper, lower = place.subgridspec(2, 1, height_ratios=[1, 2.4], hspace=0.02).subplots(sharex=True)
+    halves = place.subgridspec(2, 1, height_ratios=[1, 2.4], hspace=0.02)
+    upper = figure.add_subplot(halves[0])
+    lower = figure.add_subplot(halves[1], sharex=upper)
     f1_line(upper, path, label=True)
     upper.set_title(f"{text}: {_WORDS[summarize_path(path).behavior]}", fontsize=10)
     upper.set_ylabel("$F_1$", fontsize=10)

@@ -87,7 +87,7 @@ def validation(trace: Trace) -> Table:
     for row in np.argsort(trace.mu, kind="stable"):
         index = trace.eligible[row]
         fate = "chosen" if row == trace.winner else "admissible" if row in trace.admissible else "dropped"
-        risk = plus_minus(trace.mu[row], trace.se[row])
+        risk = plus_minus(float(trace.mu[row]), float(trace.se[row]))
         lines.append((_set(trace.candidates, index), trace.candidates.counts[index], risk, fate))
     return table(["support", "proposed", r"risk $\mu \pm \mathrm{se}$", "fate"], lines)
 

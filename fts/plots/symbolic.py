@@ -11,7 +11,7 @@ from fts.data.trajectories import simulate
 from fts.plots.style import INK, PALETTE, WIDTH, Table, table
 from fts.studies import published
 from fts.studies.records import RunRecord
-from fts.studies.symbolic import PROBLEM, ROWS, LawSummary, laws
+from fts.studies.symbolic import PROBLEM, ROWS, LawSummary, exponent, laws
 from fts.symbolic.families import Form
 from fts.symbolic.search import Evolved
 from fts.symbolic.select import Fitted, SymbolicSelection
@@ -99,7 +99,7 @@ def functions(runs: Iterable[RunRecord], rows: Sequence[str] = ("paper", "kernel
 def exponents(runs: Iterable[RunRecord]) -> Figure:
     """The exponent of every run by row and noise, beside the paper's mean and deviation."""
     runs = [one for one in runs if not one.error and one.score["exact"]]
-    truth = problem(PROBLEM).equation.terms[0].q.degree
+    truth = exponent()
     levels = sorted({one.noise for one in runs})
     figure, ax = plt.subplots(figsize=(WIDTH, 0.5 * WIDTH))
     for place, row in enumerate(ROWS):
@@ -148,7 +148,7 @@ def table_3(runs: Iterable[RunRecord]) -> Table:
 
 def distances(runs: Iterable[RunRecord]) -> dict[tuple[str, float], float]:
     """|mean m - m*| by row and noise, the published one as row "published"."""
-    truth = problem(PROBLEM).equation.terms[0].q.degree
+    truth = exponent()
     found = {place: abs(cell.m - truth) for place, cell in laws(runs).items() if cell.m is not None}
     return found | {
         ("published", noise): abs(cell[2][0] - truth) for noise, cell in published.symbolic().items()

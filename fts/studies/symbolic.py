@@ -79,6 +79,13 @@ def describe(found: FunctionFound) -> dict[str, Any]:
     return kept
 
 
+def exponent() -> float:
+    """The exponent of the law that generated the data."""
+    degree = problem(PROBLEM).equation.terms[0].q.degree
+    assert degree is not None  # a power law
+    return degree
+
+
 def laws(runs: Iterable[RunRecord]) -> dict[tuple[str, float], LawSummary]:
     """Cells of Table 3 by row and noise; numbers are of the runs that recover the power law."""
     groups: dict[tuple[str, float], list[dict[str, Any]]] = {}

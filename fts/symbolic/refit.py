@@ -44,10 +44,11 @@ def fit_numbers(
         # A step that puts a pole among the states is refused by the solver, which halves it.
         return np.full(residuals(form).shape, np.nan) if has_pole(one, u) else residuals(one)
 
+    derivative: Any = lambda values: jacobian(form.with_parameters(values))  # noqa: E731
     found = least_squares(
         at,
         start,
-        lambda values: jacobian(form.with_parameters(values)),
+        derivative,
         bounds=(low, high),
         x_scale="jac",
         max_nfev=params.continuous.evaluations,

@@ -6,6 +6,7 @@ searches, each on three shifted systems -> one representative per family -> merg
 
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -65,7 +66,8 @@ def select_function(field: Field, params: SymbolicParams, rng: np.random.Generat
     marks.append(time.process_time())
     pool = choose(merge(searches, params), systems, params)
     marks.append(time.process_time())
-    seconds = dict(zip(("systems", "search", "choice"), np.diff(marks).round(4).tolist(), strict=True))
+    stages = ("systems", "search", "choice")
+    seconds = {stage: round(b - a, 4) for stage, (a, b) in zip(stages, pairwise(marks), strict=True)}
     return SymbolicSelection(pool[0], pool, searches, seconds)
 
 
