@@ -15,6 +15,7 @@ The package reads from top to bottom; whatever stands in a line imports only lin
     recipes        the one door to both
     weak/          frozen field -> weak systems
     svws/          weak systems -> selection -> equation
+    cross/         two fields of disjoint halves -> selection that noise does not bias
     symbolic/      frozen field -> a function q(u) that no library lists
     baselines/     other methods: the same observations -> the same selection
     methods        every method by its name, behind one signature

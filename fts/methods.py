@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from fts.baselines import crossed, pde_find, pysindy, strong_form, wsindy
+from fts.cross.select import two_fields
 from fts.equations.terms import Library
 from fts.observations import Observations
 from fts.params import DeepMoDParams, DLPDEParams, PINNSRParams, WeakPDELearnParams
@@ -52,6 +53,7 @@ def _pinn_sr(
 METHODS: dict[str, Method] = {
     "freeze, then select": freeze_then_select,
     "freeze, then compare": freeze_then_compare,
+    "two fields": two_fields,
     "strong STLSQ": strong_form.strong_stlsq,
     "strong STRidge": strong_form.strong_stridge,
     "PySINDy weak": pysindy.pysindy_weak,

@@ -21,6 +21,7 @@ from fts.params import (
     SPECTRAL,
     STRONG_STLSQ,
     STRONG_STRIDGE,
+    TWO_FIELDS,
     CrossedParams,
     FieldParams,
     FreezeThenSelectParams,
@@ -85,6 +86,7 @@ WEAKLY = WeakRegressionParams(WEAK, 0.05, STRidgeParams(0.2, 1e-5, 20, 1e-8))
 SETTINGS = {
     "freeze, then select": FreezeThenSelectParams(KERNEL, WEAK, replace(PARAMS, lam0=0.05), "preferred"),
     "freeze, then compare": FreezeThenSelectParams(KERNEL, WEAK, replace(PARAMS, lam0=0.05), "ridge"),
+    "two fields": TWO_FIELDS,
     "strong STLSQ": replace(STRONG_STLSQ, field=KERNEL, points=400),
     "strong STRidge": replace(STRONG_STRIDGE, field=KERNEL, points=400),
     "PySINDy weak": PySINDyParams(KERNEL, WEAK, grid=(96, 64), threshold=0.1, ridge=1e-4),

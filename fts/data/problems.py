@@ -1,4 +1,4 @@
-"""Benchmark problems as values: equation, domain, grid, library; the paper's four (A.1, F), three further.
+"""Benchmark problems as values: equation, domain, grid, library; the paper's four (A.1, F), seven more.
 
 This is truth: selection code never imports it. `fts.data.simulate` turns a Problem into a Trajectory.
 """
@@ -13,7 +13,7 @@ from fts import asked
 from fts.domain import Domain
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
-from fts.params import LIBRARIES
+from fts.params import LARGE_LIBRARIES, LIBRARIES
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class Problem:
     domain: Domain
     shape: tuple[int, ...]  # spatial grid points per axis, then frames
     right_closed: bool  # a periodic axis stored as (low, high] instead of [low, high)
+    terms: str = ""  # name of its library, where it has none of its own
 
     @property
     def equation(self) -> Equation:
@@ -35,7 +36,7 @@ class Problem:
     @property
     def library(self) -> Library:
         """The shared candidate library."""
-        return Library.parse(LIBRARIES[self.name])
+        return Library.parse(LARGE_LIBRARIES[self.terms] if self.terms else LIBRARIES[self.name])
 
     @property
     def axes(self) -> tuple[np.ndarray, ...]:
@@ -56,12 +57,14 @@ class Problem:
 
 def problem(name: str) -> Problem:
     """The benchmark called `name`; a misspelt name is answered with the nearest one."""
-    table = {entry.name: entry for entry in (*_table(), *_further())}
+    table = {entry.name: entry for entry in (*_table(), *_further(), *_noisy())}
     asked.refuse_unless(str, name, "problem", f"give one of {', '.join(map(repr, table))}")
     if name not in table:
         # People write titles too: "kuramoto" is near "Kuramoto-Sivashinsky".
         words = {
-            word.lower(): e.name for e in table.values() for word in (e.name, *re.split(r"[ -]", e.title))
+            word.lower(): e.name
+            for e in reversed(table.values())
+            for word in (e.name, *re.split(r"[ -]", e.title))
         }
         near = difflib.get_close_matches(name.lower(), words, n=1, cutoff=0.5)
         hint = f"did you mean {words[near[0]]!r}? " if near else ""
@@ -77,6 +80,11 @@ def names() -> tuple[str, ...]:
 def further_names() -> tuple[str, ...]:
     """The names of the benchmarks that are not in the paper: two terms, no library given."""
     return tuple(entry.name for entry in _further())
+
+
+def noisy_names() -> tuple[str, ...]:
+    """The names of the benchmarks for heavy noise and large libraries."""
+    return tuple(entry.name for entry in _noisy())
 
 
 def _axis(low: float, high: float, n: int, periodic: bool, right_closed: bool) -> np.ndarray:
@@ -149,4 +157,24 @@ def _further() -> tuple[Problem, ...]:
             shape=(192, 121),
             right_closed=False,
         ),
+    )
+
+
+def _noisy() -> tuple[Problem, ...]:
+    """Equations, domains and grids on which WeakIdent was measured; the initial states are our own."""
+    every = (
+        ("transport", "Transport with diffusion", "u_t = -u_x + 0.05 u_xx", (0.0, 1.0, 0.03), (256, 300)),
+        ("heat", "Heat", "u_t = 0.16 u_xx", (-5.0, 5.0, 0.5), (240, 501)),
+        (
+            "ks sines",
+            "Kuramoto-Sivashinsky from sines",
+            "u_t = -u*u_x - u_xx - u_xxxx",
+            (0.0, 32 * np.pi, 150.0),
+            (256, 301),
+        ),
+        ("tall kdv", "Tall solitons", "u_t = -u*u_x - u_xxx", (-np.pi, np.pi, 0.006), (400, 601)),
+    )
+    return tuple(
+        Problem(name, title, truth, Domain((low,), (high,), 0.0, end, (True,)), shape, False, "powers")
+        for name, title, truth, (low, high, end), shape in every
     )

@@ -17,7 +17,7 @@ from fts.equations.calculus import derivative
 from fts.equations.evolve import stepper, wavenumbers
 
 # Steps that agree with the released trajectories: KS to 3e-12, KdV to the released integrator's own error.
-_STEP = {"kdv": 0.01, "ks": 0.025}
+_STEP = {"kdv": 0.01, "ks": 0.025, "ks sines": 0.025, "tall kdv": 1e-6}
 # Mean and amplitude of the three waves that the further problems start from; all stay positive.
 _WAVES = {"decay": (0.75, 1.0), "fisher": (0.5, 1.0), "saturation": (1.1, 2.0)}
 
@@ -28,6 +28,14 @@ def solve(problem: Problem) -> Float[np.ndarray, "..."]:
         return _etdrk4(problem, _kdv_initial, linear=lambda k: 1j * k**3, flux=-3.0)
     if problem.name == "ks":
         return _etdrk4(problem, _ks_initial, linear=lambda k: k**2 - k**4, flux=-0.5)
+    if problem.name == "ks sines":
+        return _etdrk4(problem, _sines_initial, linear=lambda k: k**2 - k**4, flux=-0.5)
+    if problem.name == "tall kdv":
+        return _etdrk4(problem, _tall_initial, linear=lambda k: 1j * k**3, flux=-0.5)
+    if problem.name == "transport":
+        return _linear(problem, _transport_initial, lambda k: -1j * k - 0.05 * k**2)
+    if problem.name == "heat":
+        return _linear(problem, _heat_initial, lambda k: -0.16 * k**2)
     if problem.name == "ad":
         return _advected_gaussian(problem)
     if problem.name == "diffusion":
@@ -46,6 +54,36 @@ def _ks_initial(x: np.ndarray) -> np.ndarray:
     return np.cos(x / 16) * (1 + np.sin(x / 16))
 
 
+def _sines_initial(x: np.ndarray) -> np.ndarray:
+    return np.sin(x / 16) + 0.5 * np.cos(x / 8) + 0.3 * np.sin(5 * x / 16)
+
+
+def _tall_initial(x: np.ndarray) -> np.ndarray:
+    # Two solitons, u = 3 c sech^2(sqrt(c)/2 (x - x0)), with speeds c = 625 and 256.
+    return 1875 / np.cosh(12.5 * (x + 2)) ** 2 + 768 / np.cosh(8 * (x + 1)) ** 2
+
+
+def _transport_initial(x: np.ndarray) -> np.ndarray:
+    return 0.5 * np.sin(6 * np.pi * x) + 0.3 * np.cos(12 * np.pi * x + 1) + 0.2 * np.sin(20 * np.pi * x)
+
+
+def _heat_initial(x: np.ndarray) -> np.ndarray:
+    wave = 2 * np.pi * x / 10
+    return np.sin(3 * wave) + 0.8 * np.cos(7 * wave + 0.5) + 0.5 * np.sin(12 * wave)
+
+
+def _linear(
+    problem: Problem,
+    initial: Callable[[np.ndarray], np.ndarray],
+    multiplier: Callable[[np.ndarray], np.ndarray],
+) -> np.ndarray:
+    """u_t = L u on a circle, exactly: every Fourier mode times exp(L t)."""
+    (x,) = problem.axes
+    k = 2 * np.pi / problem.domain.extents[0] * np.arange(x.size // 2 + 1)
+    modes = np.fft.rfft(initial(x))[:, None] * np.exp(multiplier(k)[:, None] * problem.frames)
+    return np.fft.irfft(modes, n=x.size, axis=0)
+
+
 def _etdrk4(
     problem: Problem,
     initial: Callable[[np.ndarray], np.ndarray],
@@ -55,7 +93,7 @@ def _etdrk4(
     """Fourth-order exponential time differencing of u_t = L u + flux * (u^2)_x (ETDRK4)."""
     (x,) = problem.axes
     k, k_odd = (wavenumbers(x.size, problem.domain.extents[0], odd=odd) for odd in (False, True))
-    multiplier = linear(k_odd if problem.name == "kdv" else k).astype(complex)
+    multiplier = linear(k_odd if problem.name.endswith("kdv") else k).astype(complex)
     one = stepper(multiplier, _STEP[problem.name])
 
     def nonlinear(v: np.ndarray) -> np.ndarray:

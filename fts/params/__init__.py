@@ -14,6 +14,9 @@ from fts.params.baselines import THRESHOLDS as THRESHOLDS
 from fts.params.baselines import TOLERANCES as TOLERANCES
 from fts.params.baselines import WEAK_PDE_LEARN as WEAK_PDE_LEARN
 from fts.params.baselines import WSINDY as WSINDY
+from fts.params.cross import LARGE_LIBRARIES as LARGE_LIBRARIES
+from fts.params.cross import TWO_FIELDS as TWO_FIELDS
+from fts.params.cross import TwoFieldsParams as TwoFieldsParams
 from fts.params.neural import DeepMoDParams as DeepMoDParams
 from fts.params.neural import DLPDEParams as DLPDEParams
 from fts.params.neural import Inputs as Inputs

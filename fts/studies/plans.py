@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from fts.data.problems import further_names
+from fts.data.problems import further_names, noisy_names
 from fts.params import (
     DEEPMOD,
     DL_PDE,
@@ -17,6 +17,7 @@ from fts.params import (
     SPECTRAL,
     SYMBOLIC,
     THAW,
+    TWO_FIELDS,
     WEAK_PDE_LEARN,
     WSINDY,
     CrossedParams,
@@ -32,6 +33,7 @@ from fts.studies.runs import Task
 
 # The method, alone and beside every selector it is compared with.
 _OURS, _COMPARED = "freeze, then select", "freeze, then compare"
+_TWO = "two fields"
 
 Plan = Callable[[tuple[int, ...]], Iterator[Task]]
 
@@ -43,6 +45,7 @@ _DENSITIES = {
 }
 _PAPER_DENSITIES = {"kdv": (5, 10, 15, 20), "ks": (20, 50, 80, 100), "ad": (20, 50, 80, 100)}
 _NOISE_LEVELS = (0.1, 0.2, 0.3, 0.5)
+_HEAVY_NOISE = (0.2, 0.5, 1.0)
 # Rows of the ablation tables, cheap ones first, and the adapter variant that makes each.
 _VARIANTS = {
     "no penalties": "unpenalized",
@@ -211,6 +214,19 @@ def symbolic_composed(seeds: tuple[int, ...]) -> Iterator[Task]:
         yield Task("symbolic_composed", problem, "S20", seed, level, "kernel", "composed", params)
 
 
+def cross(seeds: tuple[int, ...]) -> Iterator[Task]:
+    """Two fields: 43 terms under heavy noise and on sparse samples, and the paper's libraries under noise."""
+    for level, problem, seed in product(_HEAVY_NOISE, noisy_names(), seeds):
+        yield Task("cross", problem, "S100", seed, level, "43 terms", _TWO, TWO_FIELDS)
+    for level, (problem, protocol), seed in product(_NOISE_LEVELS[::-1], REGIMES, seeds):
+        yield Task("cross", problem, protocol, seed, level, "paper's terms", _TWO, TWO_FIELDS)
+    for (problem, protocol), seed in product(REGIMES, seeds):
+        library = "powers 2D" if problem == "ad" else "powers"
+        yield Task("cross", problem, protocol, seed, 0.0, "43 terms", _TWO, TWO_FIELDS, library)
+    for level, protocol, problem, seed in product((0.1, 0.2), ("S20", "T20"), noisy_names(), seeds):
+        yield Task("cross", problem, protocol, seed, level, "43 terms", _TWO, TWO_FIELDS)
+
+
 def fields(seeds: tuple[int, ...]) -> Iterator[Task]:
     """The frozen fields that ship with the book: the paper's, clean and noisy, and kernel fields."""
     for seed in seeds:
@@ -237,6 +253,7 @@ RECORDED: dict[str, Plan] = {
     "symbolic": symbolic,
     "symbolic_rivals": symbolic_rivals,
     "symbolic_composed": symbolic_composed,
+    "cross": cross,
 }
 STUDIES: dict[str, Plan] = {"fields": fields, **RECORDED}
 

@@ -205,5 +205,23 @@ def paths() -> dict[tuple[str, str, str], dict[str, int | None]]:
     }
 
 
+def weak_ident() -> Published:
+    """WeakIdent (DOI 10.1016/j.jcp.2023.112069), measured before: full grids, 43 terms, five noise draws.
+
+    Same equations, domains, grids, library and noise as our problems; other initial states, and not our runs.
+    """
+    problems = ("transport", "heat", "ks sines", "tall kdv")
+    rows = {
+        "20%": ((5, 0.008), (5, 0.008), (5, 0.018), (4, 0.009)),
+        "50%": ((4, 0.024), (4, 0.051), (5, 0.097), (0, 0.93)),
+        "100%": ((2, 0.14), (4, 0.13), (5, 0.32), (0, 0.92)),
+    }
+    regimes = tuple((name, "S100") for name in problems)
+    cells: dict[tuple[str, str, str], Cell] = {}
+    for row, values in rows.items():
+        cells |= _row(row, regimes, [Cell(n, e) for n, e in values])
+    return Published("peer, measured on a full grid", cells)
+
+
 def _row(name: str, regimes: tuple[tuple[str, str], ...], cells: list[Cell]) -> dict:
     return {(name, problem, protocol): cell for (problem, protocol), cell in zip(regimes, cells, strict=True)}

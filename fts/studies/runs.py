@@ -16,9 +16,10 @@ from fts import metrics
 from fts.data.problems import problem
 from fts.data.trajectories import observe, simulate
 from fts.equations.equation import Equation
+from fts.equations.terms import Library
 from fts.methods import Method, method
 from fts.observations import Observations
-from fts.params import SymbolicRunParams, named
+from fts.params import LARGE_LIBRARIES, SymbolicRunParams, named
 from fts.params.rivals import ComposedRunParams, RivalRunParams
 from fts.recipes import field_key
 from fts.studies import symbolic, symbolic_composed, symbolic_rivals
@@ -38,6 +39,7 @@ class Task:
     row: str  # of the table
     method: str
     params: Any  # the method's own settings class
+    library: str = ""  # name of a library other than the problem's
 
     @property
     def key(self) -> str:
@@ -105,7 +107,8 @@ def _perform(task: Task, began: float, by: Method | None) -> RunRecord:
     came_out = _function_came_out(task, observations, rng)
     if came_out is not None:
         return record(task, **came_out, seconds=_seconds(began), field_key=_field_key(task, observations))
-    found = (by or method(task.method))(observations, entry.library, task.params, rng)
+    library = Library.parse(LARGE_LIBRARIES[task.library]) if task.library else entry.library
+    found = (by or method(task.method))(observations, library, task.params, rng)
     score = metrics.score(found, entry.equation).as_dict()
     if found.field is not None:
         score["e_u"] = metrics.field_error(found.field, simulate(task.problem))
@@ -163,7 +166,7 @@ def record(task: Task, **came_out: Any) -> RunRecord:
         method=task.method,
         seed=task.seed,
         noise=task.noise,
-        parameters=named(task.params),
+        parameters=named(task.params) | ({"library": task.library} if task.library else {}),
         source="generated",
         **came_out,
     )

@@ -1,0 +1,243 @@
+"""Two fields of disjoint halves: unbiased moments, an honest risk, proposals that noise does not earn."""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import fts
+from fts import metrics
+from fts.cross import halves, moments, proposals, rule
+from fts.cross.select import two_fields
+from fts.data.problems import noisy_names, problem
+from fts.domain import Domain
+from fts.equations.terms import Library
+from fts.kernel.covariance import SampleAxis
+from fts.kernel.posterior import condition
+from fts.methods import method
+from fts.observations import Observations
+from fts.params import LARGE_LIBRARIES, TWO_FIELDS
+from fts.svws import refits
+from fts.svws.refits import regions
+from fts.svws.rule import build
+from fts.weak.geometry import automatic
+
+_TERMS = Library.parse(["u", "u^2", "u_x", "u_xx", "u_xxx"])
+_REGIONS = 16
+
+
+def _rows(
+    rng: np.random.Generator, clean: np.ndarray, noise: float, count: int = 1
+) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """The same columns [b, A] seen twice with independent noise, spread over regions."""
+    region = np.arange(len(clean)) % _REGIONS
+    one, two = (clean + noise * rng.standard_normal((count, *clean.shape)) for _ in range(2))
+    return [(a, b, region) for a, b in zip(one, two, strict=True)]
+
+
+def _clean(rng: np.random.Generator, m: int, columns: int, xi: dict[int, float]) -> np.ndarray:
+    A = rng.standard_normal((m, columns))
+    b = sum(value * A[:, j] for j, value in xi.items())
+    return np.column_stack([b, A])
+
+
+def _library(size: int) -> Library:
+    orders = [f"D_{'x' * k}(u^{p})" if k else f"u^{p}" for p in range(2, 52) for k in range(4)]
+    return Library.parse(orders[:size])
+
+
+@pytest.mark.parametrize("noise", [0.2, 0.5, 1.0])
+def test_the_cross_estimate_is_unbiased_where_least_squares_is_not(noise: float) -> None:
+    rng = np.random.default_rng(3)
+    one_field, two = [], []
+    for _ in range(60):
+        clean = _clean(rng, 400, 2, {0: 2.0, 1: -1.0})
+        rows = _rows(rng, clean, noise)
+        found = moments.from_rows(_library(2), rows)
+        two.append(found.physical(rule.solve(found.total, (0, 1))))
+        one_field.append(np.linalg.lstsq(rows[0][0][:, 1:], rows[0][0][:, 0], rcond=None)[0])
+    truth = np.array([2.0, -1.0])
+    error = np.std(two, axis=0, ddof=1) / np.sqrt(len(two))
+    assert (np.abs(np.mean(two, axis=0) - truth) < 4 * error).all()
+    # Independent columns of unit variance: least squares shrinks every slope by 1 / (1 + noise^2).
+    np.testing.assert_allclose(np.mean(one_field, axis=0), truth / (1 + noise**2), rtol=0.03)
+    assert (np.abs(np.mean(one_field, axis=0) - truth) > 6 * error).any()
+
+
+def test_jackknife_errors_tell_how_far_the_estimate_is_off() -> None:
+    rng = np.random.default_rng(5)
+    distances = []
+    for _ in range(100):
+        found = moments.from_rows(_library(2), _rows(rng, _clean(rng, 320, 2, {0: 2.0, 1: -1.0}), 0.5))
+        xi, deviation = rule.estimate(found, (0, 1))
+        distances += list((xi - [2.0, -1.0]) / deviation)
+    assert 0.8 < np.std(distances) < 1.25
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.2, 0.5, 1.0])
+def test_the_cross_risk_has_no_noise_floor(noise: float) -> None:
+    observations = fts.observe(fts.simulate("transport"), "S50", seed=42, noise=noise)
+    posterior = condition(observations, progress=False)
+    pairs = halves.halves(observations, posterior, TWO_FIELDS)
+    phases = np.random.default_rng(1).random((TWO_FIELDS.phases, 2))
+    found = moments.measure(pairs, _TERMS, automatic(posterior, _TERMS), phases)
+    right, error = rule.unexplained(found, (_TERMS.index("u_x"), _TERMS.index("u_xx")))
+    # Without noise what is left is quadrature and interpolation.
+    assert abs(right) < 3 * error + 1e-6
+    wrong, error = rule.unexplained(found, (_TERMS.index("u_x"), _TERMS.index("u_xxx")))
+    assert wrong > 0.1
+    assert wrong > 3 * error
+
+
+def test_a_term_that_only_explains_noise_is_proposed_no_more_than_chance() -> None:
+    rng, true, count, draws = np.random.default_rng(7), 2, 12, 150
+    single, crossed = np.zeros(count), np.zeros(count)
+    for _ in range(draws):
+        clean = _clean(rng, 320, count, {0: 1.0, 1: -1.0})
+        one, two, region = _rows(rng, clean, 0.3)[0]
+        # The last column holds the noise of b in its own field, as a term does that explains nothing else.
+        for seen in (one, two):
+            seen[:, -1] = seen[:, 0] - clean[:, 0] + clean[:, -1]
+        found = moments.from_rows(_library(count), [(one, two, region)])
+        pair = (found.total, found.own.sum(axis=0))
+        within = (pair[1], pair[1])
+        crossed[list(proposals.propose(*pair, true + 1, 0.0)[-1])] += 1
+        single[list(proposals.propose(*within, true + 1, 0.0)[-1])] += 1
+    chance = draws / (count - true)
+    assert single[-1] > 0.9 * draws
+    assert crossed[-1] < chance + 3 * np.sqrt(chance)
+    assert (crossed[:true] == draws).all()
+
+
+def test_one_field_twice_gives_least_squares() -> None:
+    rng = np.random.default_rng(11)
+    one = _rows(rng, _clean(rng, 200, 4, {0: 1.0, 2: 3.0}), 0.3)[0][0]
+    found = moments.from_rows(_library(4), [(one, one, np.arange(200) % _REGIONS)])
+    np.testing.assert_allclose(found.cross, found.own)
+    np.testing.assert_allclose(found.reliability, 1.0)
+    support = np.array([True, False, True, False])
+    expected = refits.pooled(one[:, 1:], one[:, 0], support)
+    np.testing.assert_allclose(found.physical(rule.solve(found.total, (0, 2))), expected, rtol=1e-9)
+
+
+def test_risks_by_schur_complement_are_those_of_a_solve() -> None:
+    rng = np.random.default_rng(13)
+    found = moments.from_rows(_library(6), _rows(rng, _clean(rng, 300, 6, {0: 1.0, 3: 2.0}), 0.2))
+    total, own, others = found.total, found.own.sum(axis=0), [1, 2, 5]
+    for support in ((), (0,), (0, 3)):
+        direct = [rule.cross_risk(total, rule.solve(total, (*support, j))) for j in others]
+        risks = proposals.extended(total, own, support, np.array(others), 0.0)
+        np.testing.assert_allclose(risks, direct, rtol=1e-9, atol=1e-12)
+
+
+def test_swaps_find_what_greedy_selection_misses() -> None:
+    # Column 2 is nearly the sum of the true columns, so a greedy search begins with it.
+    rng = np.random.default_rng(17)
+    A = rng.standard_normal((400, 4))
+    A[:, 2] = A[:, 0] + A[:, 1] + 0.3 * rng.standard_normal(400)
+    columns = np.column_stack([A[:, 0] + A[:, 1], A])
+    found = moments.from_rows(_library(4), _rows(rng, columns, 0.05))
+    assert proposals.propose(found.total, found.own.sum(axis=0), 2, 0.1) == [(2,), (0, 1)]
+
+
+def test_two_hundred_terms_take_seconds() -> None:
+    rng = np.random.default_rng(19)
+    A = rng.standard_normal((600, 200)) + rng.standard_normal((600, 1))
+    columns = np.column_stack([A[:, [3, 70, 150]] @ [1.0, -2.0, 1.5], A])
+    found = moments.from_rows(_library(200), _rows(rng, columns, 0.3, 4))
+    began = time.process_time()
+    chosen = rule.choose(found, TWO_FIELDS)
+    assert time.process_time() - began < 20
+    assert np.flatnonzero(chosen.xi).tolist() == [3, 70, 150]
+    assert chosen.trace is not None
+    assert chosen.trace.risks.shape[1] == 2 * TWO_FIELDS.draws
+
+
+@pytest.mark.parametrize("shape", [(41, 1), (40, 2)])
+def test_halves_are_disjoint_and_interleaved(shape: tuple[int, int], rng: np.random.Generator) -> None:
+    points = np.sort(rng.random(shape), axis=0) if shape[1] == 1 else rng.random(shape)
+    part = SampleAxis(points, (1.0,) * shape[1], (None,) * shape[1])
+    ways = list(halves.splits(part, 4, np.random.default_rng(0)))
+    assert len({way.tobytes() for way in ways}) == 4
+    for first in ways:
+        assert abs(int(first.sum()) - int((~first).sum())) <= 1
+        if shape[1] == 1:
+            # One of every two neighbours: no gap is wider than three spacings.
+            assert all(first[i] != first[i + 1] for i in range(0, shape[0] - 1, 2))
+
+
+def _waves(rng: np.random.Generator, noise: float, amplitude: float = 1.0) -> Observations:
+    """A decaying wave, or nothing but noise, on 24 sensors and 20 frames."""
+    x, t = (axis.ravel() for axis in np.meshgrid(np.arange(24.0), np.arange(20.0), indexing="ij"))
+    y = amplitude * np.sin(np.pi / 6 * x - 0.1 * t) * np.exp(-t / 20) + noise * rng.standard_normal(x.size)
+    return Observations(x[:, None], t, y, Domain((0.0,), (24.0,), 0.0, 19.0, (True,)))
+
+
+def test_a_half_is_the_field_of_its_own_samples(rng: np.random.Generator) -> None:
+    observations = _waves(rng, 0.1)
+    posterior = condition(observations, progress=False)
+    axis = halves.split_axis(posterior)
+    first, second = halves.halves(observations, posterior, replace(TWO_FIELDS, smoothing=1.0))[0]
+    points = posterior.parts[axis].points[:, 0]
+    own, other = (set(half.parts[axis].points[:, 0]) for half in (first, second))
+    assert own | other == set(points)
+    assert not own & other
+    # Solved from scratch: k (K + s)^-1 y on half of the samples.
+    grid = observations.grid
+    assert grid is not None
+    values = np.compress(np.isin(points, list(own)), (grid.values - posterior.mean) / posterior.scale, axis)
+    space, duration = (
+        part.cross(part.points, kernel)
+        for part, kernel in zip(first.parts, posterior.choice.kernels, strict=True)
+    )
+    matrix = np.einsum("ij,kl->ikjl", space, duration).reshape(values.size, values.size)
+    solution = np.linalg.solve(matrix + posterior.choice.nugget * np.eye(values.size), values.ravel())
+    expected = posterior.mean + posterior.scale * (matrix @ solution).reshape(values.shape)
+    axes = (part.points[:, 0] for part in first.parts)
+    np.testing.assert_allclose(first.on_grid(*axes), expected, atol=1e-8)
+
+
+def test_noise_alone_falls_back_to_one_field_and_says_so(rng: np.random.Generator) -> None:
+    observations = _waves(rng, 1.0, amplitude=0.0)
+    chosen = two_fields(observations, _TERMS, TWO_FIELDS, rng)
+    assert chosen.notes["fields"] == 1
+    assert "too little" in chosen.notes["said"]
+    assert chosen.coefficients == chosen.variants["svws"].coefficients
+
+
+def test_the_method_recovers_what_one_field_does_not() -> None:
+    entry = problem("transport")
+    observations = fts.observe(fts.simulate("transport"), "S100", seed=42, noise=0.5)
+    chosen = method("two fields")(observations, entry.library, TWO_FIELDS, np.random.default_rng(0))
+    assert len(entry.library) == 43
+    assert chosen.notes["fields"] == 2
+    assert metrics.score(chosen, entry.equation).exact
+    assert not metrics.score(chosen.variants["svws"], entry.equation).exact
+    assert set(chosen.refits) == {"pooled", "robust", "cross"}
+    # Cost: at most three times what one field takes, its kernels' search included.
+    whole = chosen.seconds["fit"] + chosen.seconds["select"]
+    assert whole < 3 * (chosen.seconds["fit"] + chosen.seconds["one_field"]) + 1
+
+
+@pytest.mark.parametrize("name", noisy_names())
+def test_further_problems_satisfy_their_equation(name: str) -> None:
+    entry, trajectory = problem(name), fts.simulate(name)
+    terms = Library(entry.equation.terms)
+    field = fts.TabulatedField((*trajectory.axes, trajectory.t), trajectory.u, entry.domain)
+    weak = automatic(field, terms)
+    system = build(field, terms, weak, TWO_FIELDS.svws)[0]
+    found = np.linalg.lstsq(system.A, system.b, rcond=None)[0]
+    np.testing.assert_allclose(found, entry.equation.coefficients, rtol=2e-3)
+
+
+def test_large_libraries_have_43_terms() -> None:
+    assert {len(Library.parse(terms)) for terms in LARGE_LIBRARIES.values()} == {43}
+
+
+def test_regions_are_needed() -> None:
+    with pytest.raises(ValueError, match="at least four"):
+        rule.region_halves(3, TWO_FIELDS)
+    with pytest.raises(ValueError, match="at least one pair"):
+        moments.from_rows(_TERMS, [])
+    assert len(np.unique(regions(np.random.default_rng(0).random((400, 2))))) == _REGIONS
