@@ -21,8 +21,8 @@ from fts.weak.assembly import assemble
 
 
 @dataclass(frozen=True)
-class Moments:
-    """Moments of the columns [b, A], per region; in units of the cross norms over all regions."""
+class CrossMoments:
+    """CrossMoments of the columns [b, A], per region; in units of the cross norms over all regions."""
 
     library: Library
     cross: Float[np.ndarray, "regions J1 J1"]
@@ -50,7 +50,7 @@ def measure(
     library: Library,
     weak: WeakParams,
     phases: Iterable[Float[np.ndarray, " d1"]],
-) -> Moments:
+) -> CrossMoments:
     """The moments of all pairs on the patches of all phases, averaged over the pairs."""
     rows = []
     for phase in phases:
@@ -61,8 +61,8 @@ def measure(
     return from_rows(library, rows)
 
 
-def from_rows(library: Library, rows: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Moments:
-    """Moments of columns [b, A] of two fields, given with the region of every row."""
+def from_rows(library: Library, rows: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> CrossMoments:
+    """CrossMoments of columns [b, A] of two fields, given with the region of every row."""
     cross: dict[int, np.ndarray] = {}
     own: dict[int, np.ndarray] = {}
     for first, second, region in rows:
@@ -77,4 +77,4 @@ def from_rows(library: Library, rows: Iterable[tuple[np.ndarray, np.ndarray, np.
     power = np.diag(stacked.sum(axis=0))
     norms = np.sqrt(np.where(power > 0, power, 1.0))
     units = np.outer(norms, norms)
-    return Moments(library, stacked / units, np.stack([own[k] for k in sorted(own)]) / units, norms)
+    return CrossMoments(library, stacked / units, np.stack([own[k] for k in sorted(own)]) / units, norms)

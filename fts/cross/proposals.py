@@ -1,4 +1,4 @@
-"""Moments -> supports: greedy selection with swaps, one support per size.
+"""CrossMoments -> supports: greedy selection with swaps, one support per size.
 
 A term enters a support when what it adds is seen by both fields: the part of its column that the support
 does not explain must be reliable. Without that, differences of nearly equal columns, which are noise, would

@@ -1,4 +1,4 @@
-"""Moments -> Selection: supports proposed on half of the regions, compared on the other half, then pruned.
+"""Cross moments -> Selection: proposed on half of the regions, compared on the other half, then pruned.
 
 The steps are the paper's, proposals, refit, validation, the smallest within one standard error; what they
 compare is the cross risk, which extra terms cannot lower by explaining noise.
@@ -9,13 +9,13 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from fts.cross.moments import Moments
+from fts.cross.moments import CrossMoments
 from fts.cross.proposals import propose
 from fts.params import TwoFieldsParams
 from fts.svws.selection import Candidates, Refit, Selection, Trace, standard_error
 
 
-def choose(moments: Moments, params: TwoFieldsParams) -> Selection:
+def choose(moments: CrossMoments, params: TwoFieldsParams) -> Selection:
     """The equation that the cross moments support, with its trace and its jackknife standard errors."""
     folds = region_halves(len(moments.cross), params)
     candidates = generate(moments, folds, params)
@@ -55,7 +55,7 @@ def region_halves(count: int, params: TwoFieldsParams) -> list[tuple[np.ndarray,
 
 
 def generate(
-    moments: Moments, folds: Sequence[tuple[np.ndarray, np.ndarray]], params: TwoFieldsParams
+    moments: CrossMoments, folds: Sequence[tuple[np.ndarray, np.ndarray]], params: TwoFieldsParams
 ) -> Candidates:
     """The pool of supports proposed on the first part of every fold, and on all regions."""
     every = np.arange(len(moments.cross))
@@ -77,7 +77,7 @@ def generate(
 
 
 def compare(
-    moments: Moments,
+    moments: CrossMoments,
     supports: Sequence[tuple[int, ...]],
     folds: Sequence[tuple[np.ndarray, np.ndarray]],
 ) -> Float[np.ndarray, "supports folds"]:
@@ -95,7 +95,7 @@ def cross_risk(cross: Float[np.ndarray, "J1 J1"], x: Float[np.ndarray, " J"]) ->
     return float(cross[0, 0] - 2 * cross[1:, 0] @ x + x @ cross[1:, 1:] @ x)
 
 
-def unexplained(moments: Moments, support: tuple[int, ...]) -> tuple[float, float]:
+def unexplained(moments: CrossMoments, support: tuple[int, ...]) -> tuple[float, float]:
     """Share of u_t that an equation with these terms leaves unexplained, and its standard error."""
 
     def share(cross: np.ndarray) -> float:
@@ -128,7 +128,7 @@ def paired_standard_error(risks: Float[np.ndarray, "supports folds"], independen
     return tuple(int(row) for row in np.flatnonzero(mu - mu[best] <= allowed))
 
 
-def prune(moments: Moments, support: tuple[int, ...], params: TwoFieldsParams) -> tuple[int, ...]:
+def prune(moments: CrossMoments, support: tuple[int, ...], params: TwoFieldsParams) -> tuple[int, ...]:
     """The support without terms that are small, in units of b or of their standard errors, weakest first."""
     while support:
         x, deviation = jackknife(moments, support)
@@ -143,7 +143,7 @@ def prune(moments: Moments, support: tuple[int, ...], params: TwoFieldsParams) -
 
 
 def estimate(
-    moments: Moments, support: tuple[int, ...]
+    moments: CrossMoments, support: tuple[int, ...]
 ) -> tuple[Float[np.ndarray, " J"], Float[np.ndarray, " J"]]:
     """Physical coefficients of the support by cross products, and their standard errors."""
     x, deviation = jackknife(moments, support)
@@ -151,7 +151,7 @@ def estimate(
 
 
 def jackknife(
-    moments: Moments, support: tuple[int, ...]
+    moments: CrossMoments, support: tuple[int, ...]
 ) -> tuple[Float[np.ndarray, " J"], Float[np.ndarray, " J"]]:
     """Coefficients in units of the cross norms, and how they move when a region is left out."""
     total, n = moments.total, len(moments.cross)
@@ -162,7 +162,7 @@ def jackknife(
 def _with(
     candidates: Candidates,
     support: tuple[int, ...],
-    moments: Moments,
+    moments: CrossMoments,
     risks: np.ndarray,
     folds: Sequence[tuple[np.ndarray, np.ndarray]],
 ) -> tuple[Candidates, np.ndarray]:

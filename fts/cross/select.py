@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from fts.cross.halves import Pair, halves
-from fts.cross.moments import Moments, measure
+from fts.cross.moments import CrossMoments, measure
 from fts.cross.rule import choose
 from fts.equations.terms import Library
 from fts.fields.frozen import Field, FrozenField
@@ -75,7 +75,7 @@ def _light(pair: Pair, observations: Observations) -> tuple[Field, Field]:
 
 
 def _by_two(
-    moments: Moments, systems: tuple[WeakSystem, ...], svws: SVWSParams, params: TwoFieldsParams
+    moments: CrossMoments, systems: tuple[WeakSystem, ...], svws: SVWSParams, params: TwoFieldsParams
 ) -> Selection:
     """The selection by cross moments; refits of its support on the whole field stand beside its own."""
     chosen = choose(moments, params)

@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from fts.cross import rule
 from fts.cross.halves import halves
-from fts.cross.moments import Moments, measure
+from fts.cross.moments import CrossMoments, measure
 from fts.data.problems import problem
 from fts.data.trajectories import observe, simulate
 from fts.equations.terms import Library, parse_term
@@ -44,7 +44,7 @@ def attenuation(
         phases = np.random.default_rng(params.svws.phase_seed).random((params.phases, 2))
         pairs = halves(observations, posterior, params)
         two = measure(pairs, library, automatic(posterior, library), phases)
-        one = Moments(library, two.own, two.own, two.norms)
+        one = CrossMoments(library, two.own, two.own, two.norms)
         slopes.append([each.physical(rule.solve(each.total, inside))[list(inside)] for each in (one, two)])
         risks.append(
             [[*rule.unexplained(two, terms), *rule.unexplained(one, terms)] for terms in (inside, other)]
