@@ -25,7 +25,7 @@ _HISTORY: dict[str, tuple[type, ...]] = {
     "updates": (int,),
     "kept": (int,),
     "error": (float,),
-    "losses": (list,),
+    "losses": (list, tuple),
 }
 
 

@@ -1,0 +1,88 @@
+"""The wheel, without the checkout and without torch or matplotlib: the first example, and `fts discover`."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+# What the package needs is installed; what is an extra is hidden, as if it were not.
+HIDDEN = """
+import sys
+for name in ("torch", "matplotlib", "sympy", "distributed", "pysindy", "ipywidgets", "pandas"):
+    sys.modules[name] = None
+import fts
+"""
+
+
+@pytest.fixture(scope="module")
+def site(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the installed wheel and nothing else of ours."""
+    folder = tmp_path_factory.mktemp("wheel")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    # Built from a copy: setuptools leaves its own folders beside the sources.
+    source = folder / "source"
+    source.mkdir()
+    for name in ("fts", "pyproject.toml", "README.md", "LICENSE"):
+        (source / name).symlink_to(root / name)
+    wheel = [
+        "wheel",
+        "--no-deps",
+        "--no-build-isolation",
+        "--no-index",
+        "-w",
+        str(folder / "dist"),
+        str(source),
+    ]
+    subprocess.run([*pip, *wheel], check=True)
+    (built,) = (folder / "dist").glob("fts-*.whl")
+    target = [
+        "install",
+        "--no-deps",
+        "--no-index",
+        "--no-compile",
+        "--target",
+        str(folder / "site"),
+        str(built),
+    ]
+    subprocess.run([*pip, *target], check=True)
+    return folder / "site"
+
+
+def _run(site: Path, code: str, *arguments: str) -> subprocess.CompletedProcess:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("FTS_")} | {
+        "PYTHONPATH": str(site)
+    }
+    command = [sys.executable, "-c", HIDDEN + f"assert fts.__file__.startswith({str(site)!r})\n" + code]
+    return subprocess.run([*command, *arguments], capture_output=True, text=True, cwd=site, env=environment)
+
+
+@pytest.mark.slow
+def test_the_first_example_of_the_readme_runs_from_the_wheel(site: Path, root: Path) -> None:
+    example = re.search(r"```python\n(.*?)```", (root / "README.md").read_text(), re.DOTALL)[1]
+    lines = [line for line in example.splitlines() if not line.startswith("fts.explore")]
+    done = _run(site, "\n".join(lines))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("u_t = -1")
+
+
+@pytest.mark.slow
+def test_the_command_runs_from_the_wheel_and_asks_for_what_is_missing(site: Path, tmp_path: Path) -> None:
+    x, t = (a.ravel() for a in np.meshgrid(np.linspace(0, 6, 30), np.linspace(0, 1, 30), indexing="ij"))
+    u = np.exp(-0.3 * t) * np.sin(x) + 0.5 * np.exp(-1.2 * t) * np.cos(2 * x)
+    np.savetxt(tmp_path / "heat.csv", np.column_stack([x, t, u]), delimiter=",", header="x,t,u", comments="")
+    command = "from fts import cli\nsys.exit(cli.main(sys.argv[1:]))"
+    found = ("discover", str(tmp_path / "heat.csv"), "--library", "u", "u_x", "u_xx", "--quiet")
+    done = _run(site, command, *found)
+    assert done.returncode in (0, 1), done.stderr
+    assert "u_xx" in done.stdout
+    trained = _run(site, command, *found, "--recipe", "projected")
+    assert (trained.returncode, trained.stderr.count("\n")) == (2, 1)
+    assert "pip install 'fts[adapter]'" in trained.stderr
+    report = _run(site, command, *found, "--report", str(tmp_path / "a.html"))
+    assert (report.returncode, "pip install 'fts[plots]'" in report.stderr) == (2, True)
+    loaded = _run(site, "fts.load_field('ks')")
+    assert "set FTS_FIELDS" in loaded.stderr
