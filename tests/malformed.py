@@ -139,7 +139,6 @@ def _values() -> Iterator[tuple[str, bytes]]:
     yield "one-position.csv", _scaled(x=0)
     yield "one-time.csv", _scaled(t=0)
     yield "repeated-samples.csv", table(good_rows() * 2)
-    yield "constant.csv", _scaled(u=0)
 
 
 def _npz() -> Iterator[tuple[str, bytes]]:
