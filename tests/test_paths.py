@@ -300,6 +300,7 @@ def test_verify_holds_a_path_against_its_record(tmp_path: Path) -> None:
     cell = verify.compute(tmp_path)["paths, supports"]["DeepMoD | kdv-S20"]
     assert (cell["runs"], cell["ever"], cell["terminal"]) == (1, 1, 1)
     assert cell["by seed"]["1301"]["intervals"] == [[20, 20]]
+    (tmp_path / "baselines.jsonl").unlink()  # a finished run is not recorded over
     records.append(tmp_path / "baselines.jsonl", replace(record, terms={"u": 1.0}))
     assert any("its record has ('u',)" in line for line in path_tables.check_paths(tmp_path))
     replace(path, about=path.about | {"key": "another"}).save(recorded.path_file(task, tmp_path))

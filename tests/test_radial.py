@@ -109,7 +109,7 @@ def test_mixed_derivative_of_a_known_field() -> None:
 
 
 def test_coefficient_count_must_match_the_bases() -> None:
-    with pytest.raises(ValueError, match="coefficients for bases"):
+    with pytest.raises(ValueError, match="for bases of sizes"):
         SeriesFeatures((FOURIER,), np.zeros((14, 2)))
 
 

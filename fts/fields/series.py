@@ -144,7 +144,7 @@ class SeriesFeatures:
 def as_series(space: Features, domain: Domain, tolerance: float) -> SeriesFeatures:
     """Features as Chebyshev series along every axis, cut where all are below `tolerance` of their largest."""
     sizes = [_FEWEST] * domain.dimension
-    while prod(sizes) <= _MOST:
+    while prod(sizes) <= _MOST and max(sizes) <= _LARGEST:
         bases = _chebyshev(domain, sizes)
         values = space.on_axes(tuple(basis.nodes for basis in bases), (0,) * len(bases))
         series = transform(values.reshape(*sizes, -1), bases)
@@ -155,7 +155,7 @@ def as_series(space: Features, domain: Domain, tolerance: float) -> SeriesFeatur
             cut = series[tuple(slice(k) for k in kept)]
             return SeriesFeatures(_chebyshev(domain, kept), cut.reshape(-1, series.shape[-1]))
         sizes = [2 * n if more else n for n, more in zip(sizes, rough, strict=True)]
-    raise ValueError(f"{_MOST} coefficients do not hold the features to {tolerance}: fit a smoother field")
+    raise ValueError(f"a series of {sizes} does not hold the features to {tolerance}: fit a smoother field")
 
 
 def transform(values: Float[np.ndarray, "..."], bases: Sequence[Basis]) -> Float[np.ndarray, "..."]:
