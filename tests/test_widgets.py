@@ -364,7 +364,7 @@ def test_proposals_are_those_of_the_rule() -> None:
     candidates = rule.generate(explorer.source.systems(params)[: params.generation], params)
     for system, threshold in ((1, 1), (12, 7), (5, 3)):
         explorer.system, explorer.threshold = system, threshold
-        index = candidates.proposals[system - 1, threshold - 1]
+        index = int(candidates.proposals[system - 1, threshold - 1])
         assert explorer.proposal.support == candidates.named(index)
 
 

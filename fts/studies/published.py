@@ -208,7 +208,7 @@ def paths() -> dict[tuple[str, str, str], dict[str, int | None]]:
 def weak_ident() -> Published:
     """WeakIdent (DOI 10.1016/j.jcp.2023.112069), measured before: full grids, 43 terms, five noise draws.
 
-    Same equations, domains, grids, library and noise as our problems; other initial states, and not our runs.
+    Same equations, library and noise as our problems; grids of nearly the same size, other initial states.
     """
     problems = ("transport", "heat", "ks sines", "tall kdv")
     rows = {
