@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 from fts.kernel.covariance import SampleAxis, decompose, precision, rotate
 from fts.kernel.posterior import Posterior
@@ -54,7 +54,7 @@ def splits(part: SampleAxis, count: int, rng: np.random.Generator) -> Iterator[B
     """Ways of halving the points of an axis: of every two neighbours the first, and then one by lot."""
     n = len(part.points)
     # Scattered sensors have no order: the leaves of a tree put neighbours beside each other.
-    order = np.arange(n) if part.points.shape[1] == 1 else cKDTree(part.points, leafsize=2).indices
+    order = np.arange(n) if part.points.shape[1] == 1 else KDTree(part.points, leafsize=2).indices
     for number in range(count):
         flips = rng.integers(0, 2, (n + 1) // 2) if number else np.zeros((n + 1) // 2, dtype=int)
         first = np.empty(n, dtype=bool)

@@ -43,7 +43,7 @@ def extended(
     G, W, c, beta = cross[1:, 1:], own[1:, 1:], cross[1:, 0], cross[0, 0]
     schur, power, gain, base = G[others, others], W[others, others], c[others], beta
     if support:
-        inner, outer = np.ix_(support, support), np.ix_(support, others)
+        inner, outer = np.ix_(list(support), list(support)), np.ix_(list(support), others.tolist())
         if np.linalg.eigvalsh(G[inner])[0] <= 0:
             return np.full(len(others), np.inf)
         solved = np.linalg.solve(G[inner], np.column_stack([G[outer], c[list(support)]]))

@@ -85,7 +85,7 @@ def _by_two(
     generation, fit, validation = rule.roles(systems, svws)
     whole = refits.refits(chosen, (*generation, fit), validation, svws)
     # What `refits` calls ridge is the selection it was given.
-    every = {name: one for name, one in whole.refits.items() if name != "ridge"} | chosen.refits
+    every = {name: one for name, one in whole.refits.items() if name != "ridge"} | dict(chosen.refits)
     distance = disagreement(every[whole.preferred], every["cross"])
     preferred = whole.preferred if distance <= params.disagreement else "cross"
     notes["disagreement"] = distance
