@@ -89,6 +89,7 @@ def test_an_explorer_answers_in_jupyterlab(browser, lab: str, tmp_path: Path) ->
     assert page.evaluate(cell) == active
 
     slider.evaluate("e => { e.value = 2; e.dispatchEvent(new Event('input')); }")
+    explorer.tau = 0.75  # as the notebook answered the arrow keys
     explorer.lam0_factor = 4.0
     expected = f"4.0 {explorer.selection.equation}"
     seen = tmp_path / "seen"
