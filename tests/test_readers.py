@@ -187,3 +187,38 @@ def test_netcdf_4_is_read_where_xarray_is_installed(tmp_path: Path) -> None:
     stored = xarray.Dataset({"u": (("t", "x"), _GRID.T)}, {"x": _AXES[0], "t": _AXES[1]})
     stored.to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
     _same(fts.read_samples(tmp_path / "a.nc"))
+
+
+def _long_table(tmp_path: Path, change: dict[int, str]) -> tuple[Path, np.ndarray]:
+    """50,000 samples, more than are read at once, with some lines replaced."""
+    rng = np.random.default_rng(0)
+    rows = rng.random((50_000, 3))
+    lines = [f"{x!r},{t!r},{u!r}" for x, t, u in rows.tolist()]
+    for number, line in change.items():
+        lines[number] = line
+    path = tmp_path / "long.csv"
+    path.write_text("x,t,u\n" + "\n".join(lines) + "\n")
+    return path, rows
+
+
+@pytest.mark.parametrize(
+    "late", ["0.25, ,0.5", '"0.25",0.125,0.5', "# a comment", "0.25,0.125,", " 0.25 , 0.125 , 0.5 "]
+)
+def test_a_long_table_is_read_the_same_whatever_stands_late_in_it(late: str, tmp_path: Path) -> None:
+    path, rows = _long_table(tmp_path, {40_000: late})
+    if late == "0.25, ,0.5":
+        with pytest.raises(ValueError, match=r"line 40002 of long\.csv holds '' for t"):
+            fts.read_samples(path)
+        return
+    o = fts.read_samples(path)
+    expected = np.insert(np.delete(rows, 40_000, axis=0), 40_000, [0.25, 0.125, 0.5], axis=0)
+    if late in ("# a comment", "0.25,0.125,"):
+        expected = np.delete(rows, 40_000, axis=0)
+    np.testing.assert_array_equal(np.column_stack([o.x, o.t, o.y]), expected)
+
+
+@pytest.mark.parametrize("cell", ["1_0", "\u0661", "1d3", "0x1p3", "1+2j", "(1)", "0.5;"])
+def test_a_slip_late_in_a_long_table_is_refused_with_its_line(cell: str, tmp_path: Path) -> None:
+    path, _ = _long_table(tmp_path, {40_000: f"0.25,0.125,{cell}"})
+    with pytest.raises(ValueError, match=r"line 40002 of long\.csv"):
+        fts.read_samples(path)

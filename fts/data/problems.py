@@ -1,4 +1,4 @@
-"""Benchmark problems as values: equation, domain, grid, library; the paper's four (A.1, F), seven more.
+"""Benchmark problems as values: equation, domain, grid, library; the paper's four (A.1, F), eight more.
 
 This is truth: selection code never imports it. `fts.data.simulate` turns a Problem into a Trajectory.
 """
@@ -57,7 +57,7 @@ class Problem:
 
 def problem(name: str) -> Problem:
     """The benchmark called `name`; a misspelt name is answered with the nearest one."""
-    table = {entry.name: entry for entry in (*_table(), *_further(), *_noisy())}
+    table = {entry.name: entry for entry in (*_table(), *_further(), *_noisy(), _burgers())}
     asked.refuse_unless(str, name, "problem", f"give one of {', '.join(map(repr, table))}")
     if name not in table:
         # People write titles too: "kuramoto" is near "Kuramoto-Sivashinsky".
@@ -157,6 +157,18 @@ def _further() -> tuple[Problem, ...]:
             shape=(192, 121),
             right_closed=False,
         ),
+    )
+
+
+def _burgers() -> Problem:
+    """The shock that methods for scattered samples are measured on; the grid is the one PDE-FIND released."""
+    return Problem(
+        name="burgers",
+        title="Viscous Burgers",
+        truth="u_t = -u*u_x + 0.1 u_xx",
+        domain=Domain((-8.0,), (8.0,), 0.0, 10.0, (True,)),
+        shape=(256, 101),
+        right_closed=False,
     )
 
 

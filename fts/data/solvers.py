@@ -17,7 +17,7 @@ from fts.equations.calculus import derivative
 from fts.equations.evolve import stepper, wavenumbers
 
 # Steps that agree with the released trajectories: KS to 3e-12, KdV to the released integrator's own error.
-_STEP = {"kdv": 0.01, "ks": 0.025, "ks sines": 0.025, "tall kdv": 1e-6}
+_STEP = {"kdv": 0.01, "ks": 0.025, "ks sines": 0.025, "tall kdv": 1e-6, "burgers": 0.01}
 # Mean and amplitude of the three waves that the further problems start from; all stay positive.
 _WAVES = {"decay": (0.75, 1.0), "fisher": (0.5, 1.0), "saturation": (1.1, 2.0)}
 
@@ -32,6 +32,8 @@ def solve(problem: Problem) -> Float[np.ndarray, "..."]:
         return _etdrk4(problem, _sines_initial, linear=lambda k: k**2 - k**4, flux=-0.5)
     if problem.name == "tall kdv":
         return _etdrk4(problem, _tall_initial, linear=lambda k: 1j * k**3, flux=-0.5)
+    if problem.name == "burgers":
+        return _etdrk4(problem, _bump_initial, linear=lambda k: -0.1 * k**2, flux=-0.5)
     if problem.name == "transport":
         return _linear(problem, _transport_initial, lambda k: -1j * k - 0.05 * k**2)
     if problem.name == "heat":
@@ -61,6 +63,10 @@ def _sines_initial(x: np.ndarray) -> np.ndarray:
 def _tall_initial(x: np.ndarray) -> np.ndarray:
     # Two solitons, u = 3 c sech^2(sqrt(c)/2 (x - x0)), with speeds c = 625 and 256.
     return 1875 / np.cosh(12.5 * (x + 2)) ** 2 + 768 / np.cosh(8 * (x + 1)) ** 2
+
+
+def _bump_initial(x: np.ndarray) -> np.ndarray:
+    return np.exp(-((x + 2) ** 2))
 
 
 def _transport_initial(x: np.ndarray) -> np.ndarray:

@@ -1,6 +1,5 @@
 """Problem -> Trajectory -> Observations: reference fields and the sparse samples taken of them (A.1)."""
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,15 +8,14 @@ import platformdirs
 from jaxtyping import Float
 
 from fts import asked, files
-from fts.data import solvers
+from fts.data import protocols, solvers
+from fts.data.between import between
 from fts.data.problems import Problem, problem
 from fts.domain import Domain, grid_points
-from fts.observations import LEAST_POINTS, Observations, refuse_nonfinite
+from fts.observations import Observations, refuse_nonfinite
 
 # Change when a generator changes, so that cached trajectories of the old one are not used.
 _GENERATOR_VERSION = 1
-# Streams of the seeded generators: sensors, frames and noise never share draws.
-_SENSORS, _FRAMES, _NOISE = 1, 2, 3
 
 
 @dataclass(frozen=True)
@@ -63,37 +61,36 @@ def simulate(name: str, *, cache: bool = True) -> Trajectory:
 
 @asked.helpful
 def observe(trajectory: Trajectory, protocol: str, *, seed: int, noise: float = 0.0) -> Observations:
-    """What a protocol keeps: "S20" 20 % of the sensors at all frames, "T20" frame 0 among 20 % of the frames.
+    """What a protocol takes: "S20" 20 % of the sensors at all frames, "T20" frame 0 among 20 % of the frames.
 
-    Fractions are nested for one seed. Noise is Gaussian, `noise` times the clean field's standard deviation.
+    "R20" is 20 % of all points at random, "N500" 500 of them, "D20" probes that drift, as many as S20 has
+    sensors; "S20-30" is S20 with 30 % of its samples missing. Amounts are nested for one seed. Noise is
+    Gaussian, `noise` times the clean field's standard deviation.
     """
     asked.refuse_unless(Trajectory, trajectory, "trajectory", "give what fts.simulate('ks') returns")
     asked.refuse_unless(int, seed, "seed", "give a whole number, so that the draw can be repeated")
     asked.refuse_unless((int, float), noise, "noise", "give 0.1 for 10 % of the field's deviation")
     if seed < 0:
         raise ValueError(f"seed {seed}: give zero or a positive number")
-    kind, fraction = _parse_protocol(protocol)
+    kept = protocols.parse(protocol)
     if not (np.isfinite(noise) and noise >= 0):
         raise ValueError(f"noise {noise!r} is not a fraction of the field's deviation: give 0.1 for 10 %")
     points = trajectory.points
-    sensors, frames = np.arange(len(points)), np.arange(trajectory.t.size)
-    if kind == "S":
-        count = _count(fraction, sensors.size, protocol)
-        sensors = np.sort(np.random.default_rng([seed, _SENSORS]).permutation(sensors)[:count])
+    row, frame = protocols.places(kept, len(points), trajectory.t.size, seed)
+    if kept.kind == "D":
+        x, y = _probed(trajectory, row, frame, seed)
     else:
-        count = _count(fraction, frames.size, protocol)
-        later = np.random.default_rng([seed, _FRAMES]).permutation(frames[1:])[: count - 1]
-        frames = np.sort(np.concatenate([[0], later]))
-    u = trajectory.u.reshape(len(points), -1)
-    y = u[np.ix_(sensors, frames)]
+        x, y = points[row], trajectory.u.reshape(len(points), -1)[row, frame]
     if noise > 0:
         # Drawn on the whole grid, so that a denser subset contains the sparser one's very samples.
-        draws = np.random.default_rng([seed, _NOISE]).standard_normal(u.shape)
-        y = y + noise * u.std() * draws[np.ix_(sensors, frames)]
+        draws = np.random.default_rng([seed, protocols.NOISE]).standard_normal(
+            (len(points), trajectory.t.size)
+        )
+        y = y + noise * trajectory.u.std() * draws[row, frame]
     return Observations(
-        x=np.repeat(points[sensors], frames.size, axis=0),
-        t=np.tile(trajectory.t[frames], sensors.size),
-        y=y.ravel(),
+        x=x,
+        t=trajectory.t[frame],
+        y=y,
         domain=trajectory.domain,
         problem=trajectory.problem,
         protocol=protocol,
@@ -103,27 +100,17 @@ def observe(trajectory: Trajectory, protocol: str, *, seed: int, noise: float = 
     )
 
 
-def _parse_protocol(protocol: str) -> tuple[str, float]:
-    asked.refuse_unless(
-        str, protocol, "protocol", "write S20 (20 % of the sensors) or T20 (20 % of the frames)"
-    )
-    match = re.fullmatch(r"([ST])(\d+(?:\.\d+)?)", protocol)
-    percent = float(match[2]) if match else 0.0
-    if not match or not 0 < percent <= 100:
-        raise ValueError(
-            f"unknown protocol {protocol!r}: write S20 (20 % of the sensors) or T20 (20 % of the frames)"
-        )
-    return match[1], percent / 100
-
-
-def _count(fraction: float, n: int, protocol: str) -> int:
-    # floor, on a product rounded first: 0.29 * 100 is 28.999999999999996.
-    count = int(np.floor(round(fraction * n, 9)))
-    if count < LEAST_POINTS:
-        raise ValueError(
-            f"{protocol} keeps {count} of {n}: at least {LEAST_POINTS} are needed, take a larger fraction"
-        )
-    return count
+def _probed(
+    trajectory: Trajectory, probe: np.ndarray, frame: np.ndarray, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of drifting probes, and what the trajectory is there, between the points of its grid."""
+    domain = trajectory.domain
+    x = protocols.drift(domain, trajectory.t, int(probe.max()) + 1, seed)[probe, frame]
+    periods = [
+        extent if closed else None
+        for extent, closed in zip(domain.extents[:-1], domain.periodic, strict=True)
+    ]
+    return x, between(trajectory.axes, periods, trajectory.u, x, frame)
 
 
 def _trajectory(entry: Problem, u: np.ndarray) -> Trajectory:

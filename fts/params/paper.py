@@ -23,6 +23,7 @@ TEST_SEEDS = (1301, 1709, 2203, 2917, 3571)
 DEVELOPMENT_SEEDS = (42, 505, 606, 808, 909)
 
 _LIBRARY_1D = ("1", "u", "u^2", "u^3", "u*u_x", "u_xx", "u_xxx", "u_xxxx")
+_LIBRARY_TRANSPORT = ("1", "u", "u^2", "u^3", "u_x", "u*u_x", "u_xx", "u_xxx", "u_xxxx")
 _LIBRARY_DIFFUSION = ("1", "u", "u^2", "u_x", "u_xx", "D_xx(u^2)", "D_xx(u^3)")
 # The candidate libraries by problem name: what a selector may know of a benchmark, without its equation.
 LIBRARIES: dict[str, tuple[str, ...]] = {
@@ -34,12 +35,13 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "decay": _LIBRARY_DIFFUSION,
     "fisher": _LIBRARY_DIFFUSION,
     "saturation": (*_LIBRARY_DIFFUSION, "u*u_x", "u^2*u_x"),
+    "burgers": _LIBRARY_TRANSPORT,
 }
 
 
 # What is tried when a user names no library, by the number of spatial axes: the paper's, and transport in 1D.
 DEFAULT_LIBRARIES: dict[int, tuple[str, ...]] = {
-    1: ("1", "u", "u^2", "u^3", "u_x", "u*u_x", "u_xx", "u_xxx", "u_xxxx"),
+    1: _LIBRARY_TRANSPORT,
     2: LIBRARIES["ad"],
     3: ("1", "u", "u^2", "u_x", "u_y", "u_z", "u_xx", "u_yy", "u_zz"),
 }
@@ -54,6 +56,7 @@ SHORT_NAMES = {
     "decay": "Diffusion with decay",
     "fisher": "Fisher",
     "saturation": "Saturating flux",
+    "burgers": "Burgers",
 }
 
 
