@@ -10,9 +10,12 @@ from tqdm.auto import tqdm
 from fts import recipes
 from fts.fields.shipped import field_path
 from fts.params import DEVELOPMENT_SEEDS, TEST_SEEDS
-from fts.studies import choose, honesty, plans, recorded, tables, verify
+from fts.studies import calibration, choose, honesty, plans, recorded, tables, verify
 from fts.studies.runs import Task
 from fts.studies.workers import one_thread, run_study, workers
+
+# Studies whose seeds draw more than sensors and noise, with records of their own shape.
+_OWN_SEEDS = {"honesty": honesty, "calibration": calibration}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,8 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.study == "tables":
         verify.write(options.folder)
         return 0
-    if options.study == "honesty":
-        tasks = list(honesty.tasks(_drawn(options.seeds)))
+    if options.study in _OWN_SEEDS:
+        tasks = list(_OWN_SEEDS[options.study].tasks(_own(options.study, options.seeds)))
     else:
         tasks = list(plans.STUDIES[options.study](_seeds(options.seeds)))
     tasks = [task for task in tasks if _wanted(task, options)]
@@ -44,8 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fields(tasks, options.retrain)
     path = options.folder / f"{options.study}.jsonl"
     with workers(options.scheduler, options.workers) as client:
-        if options.study == "honesty":
-            made = run_study(tasks, path, client, again=options.again, run=honesty.run)
+        if options.study in _OWN_SEEDS:
+            made = run_study(tasks, path, client, again=options.again, run=_OWN_SEEDS[options.study].run)
         elif options.study == "paths":
             made = recorded.record_study(tasks, options.folder, client, again=options.again)
         else:
@@ -77,9 +80,12 @@ def _seeds(text: str) -> tuple[int, ...]:
         raise SystemExit(f"--seeds {text!r}: write test, development, or numbers like 1301,1709") from None
 
 
-def _drawn(text: str) -> Sequence[int]:
-    """Seeds of drawn problems: the benchmark's, those that decide settings, or numbers."""
-    ranges = {"test": honesty.BENCHMARK, "development": honesty.DEVELOPMENT[:500]}
+def _own(study: str, text: str) -> Sequence[int]:
+    """Seeds of drawn problems or layouts: the study's, those that decide settings, or numbers."""
+    ranges = {
+        "honesty": {"test": honesty.BENCHMARK, "development": honesty.DEVELOPMENT[:500]},
+        "calibration": {"test": calibration.LAYOUTS, "development": calibration.DEVELOPMENT},
+    }[study]
     return ranges[text] if text in ranges else _seeds(text)
 
 
@@ -92,7 +98,7 @@ def _wanted(task: Task, options: argparse.Namespace) -> bool:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m fts.studies", description=__doc__)
     parser.add_argument(
-        "study", choices=[*plans.STUDIES, "honesty", "list", "choose", "tables", "verify", "reproduce"]
+        "study", choices=[*plans.STUDIES, *_OWN_SEEDS, "list", "choose", "tables", "verify", "reproduce"]
     )
     parser.add_argument("--scheduler", help="address of a Dask scheduler; local processes otherwise")
     parser.add_argument("--workers", type=int, help="local processes; all cores otherwise")

@@ -12,7 +12,6 @@ from fts.params import (
     PAPER,
     PDE_FIND,
     PINN_SR,
-    PROJECTED,
     REFINED,
     SPECTRAL,
     SYMBOLIC,
@@ -22,17 +21,17 @@ from fts.params import (
     WSINDY,
     CrossedParams,
     FieldParams,
-    FreezeThenSelectParams,
     SpectralParams,
     SymbolicRunParams,
     WeakRuleParams,
 )
 from fts.params.rivals import COMPOSED, OPERON, TARGET, ComposedRunParams, RivalRunParams
+from fts.studies.configured import OURS, default_task, paper_task, refined_task, weighted_task
 from fts.studies.published import JOINT_SETTINGS, REGIMES, SELECTOR_REGIMES
 from fts.studies.runs import Task
 
-# The method, alone and beside every selector it is compared with.
-_OURS, _COMPARED = "freeze, then select", "freeze, then compare"
+# The method beside every selector it is compared with.
+_COMPARED = "freeze, then compare"
 _TWO = "two fields"
 
 Plan = Callable[[tuple[int, ...]], Iterator[Task]]
@@ -67,6 +66,13 @@ _BASELINES: dict[str, dict[str, Any]] = {
     "DeepMoD": DEEPMOD,
     "PINN-SR": PINN_SR,
 }
+# Samples that fill no sensor x frame grid: points at random, drifting probes, gaps.
+_ANY_SAMPLES = ("R20", "D20", "S20-30")
+# Where mesh-free SINDy was measured: 5,000 samples under heavy noise, 100 under little.
+_PEER_SETTINGS = (("N5000", 0.75), ("N100", 0.01))
+# Fixed sensors in percent, few enough that waves pass between them unseen, and the kernels they are given.
+_FEW_SENSORS = {"kdv": (20, 5, 3, 2), "ad": (1, 0.5)}
+_FIXED_FIELDS = (("separable", "kernel"), ("travelling", "travelling"))
 # Noise of the symbolic benchmark's fields.
 _SYMBOLIC_NOISE = (0.0, 0.05, 0.1)
 _COMPOSED_NOISE = (0.0, 0.05)
@@ -152,7 +158,7 @@ def paths(seeds: tuple[int, ...]) -> Iterator[Task]:
             yield Task(study, problem, protocol, seed, 0.0, row, row, _BASELINES[row][problem])
     for problem, protocol in dict.fromkeys(setting[1:] for setting in JOINT_SETTINGS):
         for seed in seeds:
-            yield replace(paper_task("paths", problem, protocol, seed), row=_OURS)
+            yield replace(paper_task("paths", problem, protocol, seed), row=OURS)
 
 
 def crossed(seeds: tuple[int, ...]) -> Iterator[Task]:
@@ -227,6 +233,18 @@ def cross(seeds: tuple[int, ...]) -> Iterator[Task]:
         yield Task("cross", problem, protocol, seed, level, "43 terms", _TWO, TWO_FIELDS)
 
 
+def samples(seeds: tuple[int, ...]) -> Iterator[Task]:
+    """Any samples: points at random, drifting probes, gaps; few fixed sensors; Burgers beside its peer."""
+    for protocol, level, problem, seed in product(_ANY_SAMPLES, (0.0, 0.1), _PAPER_DENSITIES, seeds):
+        yield replace(refined_task("samples", problem, protocol, seed, "kernel"), noise=level)
+    for (protocol, level), seed in product(_PEER_SETTINGS, seeds):
+        yield default_task("samples", "burgers", protocol, seed, level)
+    for problem, percents in _FEW_SENSORS.items():
+        for percent, (row, recipe) in product(percents, _FIXED_FIELDS):
+            for seed in seeds:
+                yield replace(refined_task("samples", problem, f"S{percent:g}", seed, recipe), row=row)
+
+
 def fields(seeds: tuple[int, ...]) -> Iterator[Task]:
     """The frozen fields that ship with the book: the paper's, clean and noisy, and kernel fields."""
     for seed in seeds:
@@ -254,27 +272,6 @@ RECORDED: dict[str, Plan] = {
     "symbolic_rivals": symbolic_rivals,
     "symbolic_composed": symbolic_composed,
     "cross": cross,
+    "samples": samples,
 }
 STUDIES: dict[str, Plan] = {"fields": fields, **RECORDED}
-
-
-def paper_task(study: str, problem: str, protocol: str, seed: int, recipe: str = "paper") -> Task:
-    """The paper's own configuration, or a variant of its adapter, with its ridge refit."""
-    used = PAPER[problem]
-    params = FreezeThenSelectParams(FieldParams(recipe, used.adapter), used.weak, used.svws, "ridge")
-    return Task(study, problem, protocol, seed, 0.0, recipe, _OURS, params)
-
-
-def refined_task(study: str, problem: str, protocol: str, seed: int, recipe: str) -> Task:
-    """A better field, with quadrature that does not limit it and the refit that held-out rows prefer."""
-    used = PAPER[problem]
-    weak = REFINED.get(problem, used.weak) if recipe == "kernel" else used.weak
-    field = FieldParams(recipe, PROJECTED if recipe == "projected" else None)
-    params = FreezeThenSelectParams(field, weak, used.svws, "preferred")
-    return Task(study, problem, protocol, seed, 0.0, recipe, _OURS, params)
-
-
-def weighted_task(study: str, problem: str, protocol: str, seed: int) -> Task:
-    """The kernel field again, with rows weighted by its posterior variance."""
-    base = refined_task(study, problem, protocol, seed, "kernel")
-    return replace(base, row="kernel, weighted", params=replace(base.params, refit="weighted"))

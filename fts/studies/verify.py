@@ -20,6 +20,7 @@ from fts.data.problems import problem
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
 from fts.studies import (
+    calibration,
     honesty,
     path_tables,
     plans,
@@ -79,13 +80,14 @@ def compare_runs(fresh: list[RunRecord], committed: list[RunRecord]) -> Iterator
 def check(folder: Path) -> Iterator[str]:
     """One line per score, cell or claim that does not follow from the records in `folder`."""
     for path in sorted(folder.glob("*.jsonl")):
-        if path.stem not in (*plans.RECORDED, "honesty"):
+        if path.stem not in (*plans.RECORDED, "honesty", calibration.STUDY):
             yield f"{path.name} belongs to no study: name one in fts/studies/plans.py, or delete it"
     for name in plans.RECORDED:
         for one in tables.read_study(name, folder):
             yield from check_record(one)
     yield from path_tables.check_paths(folder)
     yield from honesty.check(folder)
+    yield from calibration.check(folder)
     path = folder / _FILE
     if not path.is_file():
         yield f"{path} is missing: write it with python -m fts.studies tables"
@@ -148,6 +150,7 @@ def compute(folder: Path) -> dict[str, dict[str, Any]]:
         _place((row, symbolic.PROBLEM, "S20", noise)): asdict(cell)
         for (row, noise), cell in sorted(laws.items())
     }
+    cells[calibration.STUDY] = calibration.compute(folder)
     return {name: table for name, table in cells.items() if table}
 
 
