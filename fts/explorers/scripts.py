@@ -32,6 +32,7 @@ _FRONT = (
         "view_adapter",
         "view_scrubber",
         "view_pool",
+        "view_sensors",
         "main",
     ),
 )

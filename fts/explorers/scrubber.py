@@ -45,7 +45,7 @@ class PathPair(Payload):
         truth = _reference(joint)
         low, high = float(truth.min()), float(truth.max())
         arrays = {
-            "truth": _levels(truth[None], np.array([[low, high]])),
+            "truth": levels(truth[None], np.array([[low, high]])),
             "true_xi": entry.equation.on(entry.library),
         }
         arrays |= _side("joint", joint) | _side("frozen", frozen)
@@ -129,7 +129,7 @@ def _side(name: str, path: SupportPath) -> dict[str, np.ndarray]:
     at = np.searchsorted(since, steps, side="right") - 1
     return {
         f"{name}_steps": steps.astype(np.int32),
-        f"{name}_fields": _levels(fields, ranges),
+        f"{name}_fields": levels(fields, ranges),
         f"{name}_ranges": ranges.astype(np.float32),
         f"{name}_xi": _coefficients(path, steps.tolist()),
         f"{name}_f1": f1[at],
@@ -151,7 +151,8 @@ def _coefficients(path: SupportPath, steps: list[int]) -> Float[np.ndarray, "m J
     return np.where(support, path.xi[rows].astype(float), 0.0)
 
 
-def _levels(values: np.ndarray, ranges: np.ndarray) -> np.ndarray:
+def levels(values: np.ndarray, ranges: np.ndarray) -> np.ndarray:
+    """Values in eight bits, each array between the two ends of its row of `ranges`."""
     low, high = (side.reshape(-1, *[1] * (values.ndim - 1)) for side in ranges.T)
     return np.rint((values - low) / np.where(high > low, high - low, 1.0) * _LEVELS).astype(np.uint8)
 

@@ -1,4 +1,4 @@
-"""Does the posterior deviation say how far a field is off? Held-out layouts, and how often it covers the error.
+"""Does the posterior deviation say how far a field is off? How often it covers the error on held-out layouts.
 
 A layout is a draw of sensors, probes or points with noise. On a grid over the domain the error of the field
 is divided by its own posterior deviation; a calibrated one stays within k deviations as often as a normal

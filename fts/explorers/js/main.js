@@ -8,8 +8,9 @@ import { poolView } from "./view_pool.js";
 import { proposalsView } from "./view_proposals.js";
 import { scrubberView } from "./view_scrubber.js";
 import { selectionView } from "./view_selection.js";
+import { sensorsView } from "./view_sensors.js";
 
-const VIEWS = { selection: selectionView, patches: patchesView, path: pathView, proposals: proposalsView, adapter: adapterView, scrubber: scrubberView, pool: poolView };
+const VIEWS = { selection: selectionView, patches: patchesView, path: pathView, proposals: proposalsView, adapter: adapterView, scrubber: scrubberView, pool: poolView, sensors: sensorsView };
 
 /** Mount one explorer; `inPage` is set where there is no kernel and the address is ours to write. */
 async function render({ model, el, inPage = false }) {

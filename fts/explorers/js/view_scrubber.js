@@ -29,7 +29,7 @@ export function scrubberView() {
   };
 }
 
-function arraysOf(source) {
+export function arraysOf(source) {
   if (!unpacked.has(source)) {
     const { arrays } = readContainer(bytesOf(source.get("data")));
     unpacked.set(source, Object.fromEntries(Object.entries(arrays).map(([name, { data }]) => [name, data])));
@@ -60,11 +60,12 @@ function trainedFields(frame, arrays, joint, frozen) {
   return shown.map(([name, at]) => (info.dimension === 1 ? lineOverTime(info, name, at, each) : planeFrames(info, name, at, each))).join("");
 }
 
-function lineOverTime(info, name, at, width) {
+/** The field over x and t as a picture; `over(x, box)` is drawn on top of it. */
+export function lineOverTime(info, name, at, width, over = () => "") {
   const [nx, nt] = info.shape, height = Math.round(0.8 * width) + 40, box = { left: 34, right: width - 6, top: 20, bottom: height - 36 };
   const x = scale(info.low[0], info.high[0], box.left, box.right, { count: 3 }), t = scale(info.low[1], info.high[1], box.bottom, box.top, { count: 3 });
   const url = fieldImage(nx, nt, (i, j) => at(i * nt + j), info.lowest, info.highest);
-  const body = image(url, box.left, box.top, box.right - box.left, box.bottom - box.top) + axes(x, t, box, "x") + label(box.left, 13, name) + label(2, 13, "t", "start", "name");
+  const body = image(url, box.left, box.top, box.right - box.left, box.bottom - box.top) + over(x, box) + axes(x, t, box, "x") + label(box.left, 13, name) + label(2, 13, "t", "start", "name");
   return svg(width, height, body, `The field of ${name} over x and t`);
 }
 

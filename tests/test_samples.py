@@ -1,0 +1,170 @@
+"""Chapter "samples": its plan, shares of the calibration, what its figures count, the explorer of sensors."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import fts
+from fts.explorers.sensors import KERNELS, SensorSweep, TakeSensorsAway
+from fts.fields.shipped import load_field
+from fts.files import unpack_arrays
+from fts.params import TEST_SEEDS
+from fts.plots import samples as figures
+from fts.plots import style
+from fts.studies import calibration, plans, records, runs, tables, verify
+from fts.studies.__main__ import _own
+
+
+def test_the_plan_has_every_layout_noise_and_kernel():
+    tasks = list(plans.samples(TEST_SEEDS))
+    scattered = [task for task in tasks if task.row == "kernel" and task.problem != "burgers"]
+    assert len(scattered) == 3 * 3 * 2 * 5
+    fixed = {(task.problem, task.protocol, task.row) for task in tasks if task.row != "kernel"}
+    assert {row for *_, row in fixed} == {"separable", "travelling"}
+    assert ("kdv", "S2", "travelling") in fixed
+    assert ("ad", "S0.5", "travelling") in fixed
+    peer = {(task.protocol, task.noise) for task in tasks if task.problem == "burgers"}
+    assert peer == {("N5000", 0.75), ("N100", 0.01)}
+
+
+def test_layouts_meet_every_problem_with_every_protocol_and_are_held_out():
+    tasks = list(calibration.tasks())
+    assert len(tasks) == 50
+    assert len({(task.problem, task.protocol) for task in tasks}) == 15
+    assert not set(calibration.LAYOUTS) & {*calibration.DEVELOPMENT, *TEST_SEEDS}
+    assert _own("calibration", "test") == calibration.LAYOUTS
+    assert _own("calibration", "7,8") == (7, 8)
+
+
+def test_a_grid_of_sensors_records_its_coverage():
+    task = next(calibration.tasks(calibration.DEVELOPMENT))
+    assert (task.problem, task.protocol) == ("kdv", "S20")
+    one = calibration.perform(task)
+    shares = np.array(one.score["covered"])
+    assert shares.shape == (len(calibration.LEVELS),)
+    assert (np.diff(shares) >= 0).all()
+    assert 0.3 < shares[1] <= 1
+    # The claimed error and the actual one are of like size.
+    assert 1 / 4 < one.score["claimed"] / one.score["e_u"] < 4
+
+
+def _layout(seed: int, covered: list[float]) -> records.RunRecord:
+    task = next(calibration.tasks([seed]))
+    return runs.record(task, score={"covered": covered, "e_u": 0.1, "claimed": 0.1}, seconds=1.0)
+
+
+def test_verify_sees_shares_that_cannot_be(tmp_path):
+    exact = calibration.claimed().tolist()
+    path = tmp_path / "calibration.jsonl"
+    records.append(path, _layout(1, exact), _layout(2, [1.0 - s for s in exact]))
+    assert [line[:20] for line in calibration.check(tmp_path)] == ["calibration: seed 2 "]
+    cells = verify.compute(tmp_path)["calibration"]
+    np.testing.assert_allclose(cells["mean"], 0.5)
+    assert "calibration.jsonl belongs to no study" not in "".join(verify.check(tmp_path))
+
+
+def test_coverage_of_no_layouts_is_refused():
+    with pytest.raises(ValueError, match=r"no layouts recorded.*fts\.studies calibration"):
+        calibration.coverage([])
+
+
+def test_a_normal_variable_is_calibrated(rng):
+    draws = np.abs(rng.standard_normal((4, 100_000)))
+    shares = np.array([[np.mean(row <= level) for level in calibration.LEVELS] for row in draws])
+    np.testing.assert_allclose(shares, np.tile(calibration.claimed(), (4, 1)), atol=6e-3)
+    style.use_style()
+    (ax,) = figures.coverage(shares).axes
+    assert len(ax.lines) == 3
+    assert figures.coverage_table(shares).rows[1][:2] == ("1", "68.3 %")
+
+
+def test_one_that_follows_a_wave_sees_it_stand():
+    kdv = fts.simulate("kdv")
+    x, t = np.linspace(-30, 30, 128, endpoint=False), np.linspace(0, 20, 41)
+    bump = np.exp(-((((x[:, None] - 0.7 * t + 30) % 60) - 30) ** 2) / 40)
+    moving = replace(kdv, axes=(x,), t=t, u=bump)
+    assert figures.products_needed(bump, 1e-3) > 5
+    assert figures.products_needed(figures.followed(moving, 0.7), 1e-3) == 1
+    np.testing.assert_allclose(figures.followed(moving, 0.0), bump, atol=1e-12)
+
+
+def _cells() -> dict[tables.Place, tables.Summary]:
+    one = tables.Summary(5, 4, 1.0, 1e-5, 2e-4, 1e-3, (1e-4, 3e-4))
+    cells = {
+        ("kernel", name, protocol, noise): one
+        for name in ("kdv", "ks", "ad")
+        for protocol in ("R20", "D20", "S20-30")
+        for noise in (0.0, 0.1)
+    }
+    for row in ("separable", "travelling"):
+        for protocol in ("S2", "S20", "S5"):
+            cells[row, "kdv", protocol, 0.0] = one
+        cells[row, "ad", "S0.5", 0.0] = one
+    return cells
+
+
+def test_tables_have_a_row_per_layout():
+    wide = figures.any_samples(_cells())
+    assert len(wide.rows) == 9
+    assert wide.rows[0] == ("KdV R20", *("4/5", "1e-05", "0.0002") * 2)
+    few = figures.few_sensors(_cells())
+    assert [row[0] for row in few.rows] == ["KdV S20", "KdV S5", "KdV S2", "2D AD S0.5"]
+    assert few.rows[1][1] == "1/5"
+    assert few.rows[2][1] == "–"
+
+
+def test_the_table_beside_the_peer_counts_failures_as_misses():
+    tasks = [task for task in plans.samples((1, 2)) if task.problem == "burgers"]
+    terms = {"u*u_x": -1.0, "u_xx": 0.1}
+    score = verify.score_terms(terms, "burgers") | {"e_u": 0.05}
+    made = [
+        runs.record(task, terms=terms, score=score, seconds=2.0)
+        if task.seed == 1
+        else runs.failure(task, "no", 4.0)
+        for task in tasks
+    ]
+    rows = figures.beside_peer(made).rows
+    assert [row[:4] for row in rows] == [("100", "1%", "1/2", "0"), ("5,000", "75%", "1/2", "0")]
+    assert rows[0][4] == "3.0"
+
+
+@pytest.fixture(scope="module")
+def sweep() -> SensorSweep:
+    # Fields that ship stand in: the explorer shows what it is given.
+    trajectory = fts.simulate("kdv")
+    layouts = [fts.observe(trajectory, protocol, seed=1301) for protocol in ("S20", "S10")]
+    good, poor = (load_field("kdv", "S20", seed=1301, recipe=recipe) for recipe in ("kernel", "paper"))
+    return SensorSweep(layouts, {"separable": [good, poor], "travelling": [good, good]})
+
+
+def test_the_explorer_says_what_is_selected_on_either_field(sweep):
+    explorer = TakeSensorsAway([sweep])
+    assert explorer.limits == [{"taken": (0, 1)}]
+    explorer.taken = 1
+    for kernel, equation in explorer.equations.items():
+        assert str(equation) == str(fts.select(sweep.fields[kernel][1], "kdv").equation)
+    assert len(explorer.still().axes) == 4
+
+
+def test_a_page_carries_fields_errors_and_equations_in_eight_bits(sweep):
+    _, arrays = unpack_arrays(sweep.data, "sensors")
+    assert len(sweep.data) < 80_000
+    assert sweep.info["counts"] == [102, 51]
+    u = sweep.trajectory.u
+    for kernel in KERNELS:
+        low, high = arrays[f"{kernel}_ranges"][0]
+        shown = low + (high - low) * arrays[f"{kernel}_fields"][0] / 255.0
+        exact = sweep.fields[kernel][0].on_grid(sweep.trajectory.axes[0], sweep.trajectory.t)
+        places = [np.linspace(0, n - 1, m).astype(int) for n, m in zip(u.shape, shown.shape, strict=True)]
+        assert np.abs(shown - exact[np.ix_(*places)]).max() < (high - low) / 500
+        np.testing.assert_allclose(arrays[f"{kernel}_error"], sweep.errors[kernel])
+        assert arrays[f"{kernel}_exact"].tolist() == [1, 1]
+
+
+def test_a_sweep_wants_one_field_per_layout_and_kernel(sweep):
+    layouts = [fts.observe(sweep.trajectory, protocol, seed=1301) for protocol in ("S20", "S10")]
+    with pytest.raises(ValueError, match="one per layout for each of separable and travelling"):
+        SensorSweep(layouts, {"separable": sweep.fields["separable"]})
+    with pytest.raises(ValueError, match="one benchmark"):
+        SensorSweep(layouts[:1], {kernel: made[:1] for kernel, made in sweep.fields.items()})
