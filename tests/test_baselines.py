@@ -23,7 +23,6 @@ from fts.params import (
     STRONG_STRIDGE,
     TWO_FIELDS,
     CrossedParams,
-    DefaultSelectParams,
     FieldParams,
     FreezeThenSelectParams,
     PDEFindParams,
@@ -86,7 +85,7 @@ STRONG = StrongRegressionParams((48, 40), 0.05, STRidgeParams(2.0, 1e-5, 20, 1e-
 WEAKLY = WeakRegressionParams(WEAK, 0.05, STRidgeParams(0.2, 1e-5, 20, 1e-8))
 SETTINGS = {
     "freeze, then select": FreezeThenSelectParams(KERNEL, WEAK, replace(PARAMS, lam0=0.05), "preferred"),
-    "freeze, then select by default": DefaultSelectParams(KERNEL),
+    "freeze, then select by default": KERNEL,
     "freeze, then compare": FreezeThenSelectParams(KERNEL, WEAK, replace(PARAMS, lam0=0.05), "ridge"),
     "two fields": TWO_FIELDS,
     "strong STLSQ": replace(STRONG_STLSQ, field=KERNEL, points=400),

@@ -45,7 +45,6 @@ from fts.params.symbolic import SymbolicRunParams as SymbolicRunParams
 from fts.params.symbolic import ThawParams as ThawParams
 from fts.params.types import AdapterParams as AdapterParams
 from fts.params.types import CrossedParams as CrossedParams
-from fts.params.types import DefaultSelectParams as DefaultSelectParams
 from fts.params.types import FieldParams as FieldParams
 from fts.params.types import FreezeThenSelectParams as FreezeThenSelectParams
 from fts.params.types import ModelParams as ModelParams

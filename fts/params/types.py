@@ -129,13 +129,6 @@ class FreezeThenSelectParams:
 
 
 @dataclass(frozen=True)
-class DefaultSelectParams:
-    """The same as a user gets it who says nothing: patches and threshold come from the field itself."""
-
-    field: FieldParams
-
-
-@dataclass(frozen=True)
 class StrongSTLSQParams:
     """STLSQ on derivatives of a field at points."""
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from fts.params import PAPER, PROJECTED, REFINED, DefaultSelectParams, FieldParams, FreezeThenSelectParams
+from fts.params import PAPER, PROJECTED, REFINED, FieldParams, FreezeThenSelectParams
 from fts.studies.runs import Task
 
 OURS = "freeze, then select"
@@ -32,5 +32,5 @@ def weighted_task(study: str, problem: str, protocol: str, seed: int) -> Task:
 
 def default_task(study: str, problem: str, protocol: str, seed: int, noise: float) -> Task:
     """What a user gets who says nothing: patches and threshold from the field itself."""
-    params = DefaultSelectParams(FieldParams("kernel"))
+    params = FieldParams("kernel")
     return Task(study, problem, protocol, seed, noise, "kernel", f"{OURS} by default", params)
