@@ -108,12 +108,12 @@ class Observations:
         # Scattered samples mostly show it here, before their positions are sorted out.
         if len(self) % len(frames) or len(self) < LEAST_POINTS * len(frames):
             return None
-        sensors, row = _distinct_rows(self.x)
+        sensors, row = distinct_rows(self.x)
         if len(sensors) * len(frames) != len(self):
             return None
         values = np.empty((len(sensors), len(frames)))
         values[row, np.searchsorted(frames, self.t)] = self.y  # no duplicates, so n pairs fill all n places
-        return SensorGrid(sensors, frames, values, _tensor_axes(sensors))
+        return SensorGrid(sensors, frames, values, tensor_axes(sensors))
 
     def save(self, path: str | Path) -> None:
         """Write the observation record: arrays x, t, y and a header with domain, problem, seed and noise."""
@@ -197,7 +197,7 @@ def _count_distinct(columns: tuple[np.ndarray, ...]) -> int:
     return len(np.unique(_codes(columns)))
 
 
-def _distinct_rows(x: Float[np.ndarray, "n d"]) -> tuple[np.ndarray, np.ndarray]:
+def distinct_rows(x: Float[np.ndarray, "n d"]) -> tuple[np.ndarray, np.ndarray]:
     """The distinct rows in lexicographic order, and which of them each row is."""
     code = np.zeros(len(x), dtype=np.int64)
     for values in x.T:
@@ -210,7 +210,7 @@ def _distinct_rows(x: Float[np.ndarray, "n d"]) -> tuple[np.ndarray, np.ndarray]
     return x[first], code
 
 
-def _tensor_axes(sensors: np.ndarray) -> tuple[np.ndarray, ...] | None:
+def tensor_axes(sensors: np.ndarray) -> tuple[np.ndarray, ...] | None:
     axes = tuple(np.unique(column) for column in sensors.T)
     # np.unique sorts rows lexicographically, which is C order over the axes.
     return axes if np.prod([axis.size for axis in axes]) == len(sensors) else None

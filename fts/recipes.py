@@ -4,13 +4,11 @@ A field that was made before is taken again: from those that ship with the book,
 """
 
 import hashlib
-import sys
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
 import platformdirs
-from tqdm.auto import tqdm
 
 from fts import asked, files
 from fts.fields.coordinate import CoordinateField
@@ -28,9 +26,9 @@ _RECIPES = ("auto", "kernel", "projected", "paper")
 def fit(observations: Observations, recipe: Recipe = "auto", *, progress: bool = True) -> FrozenField:
     """The field fitted to the observations and frozen; no PDE residual enters.
 
-    "kernel" is closed form and needs a sensor x frame grid; "projected" trains the network with its temporal
-    coefficients solved exactly; "paper" is the paper's own training. "auto" takes "kernel" on a grid and
-    "projected" elsewhere.
+    "kernel", which "auto" takes, is closed form for samples that lie anywhere: on a sensor x frame grid, on
+    one with holes, along the tracks of probes, at random. "projected" trains the network with its temporal
+    coefficients solved exactly; "paper" is the paper's own training.
     """
     return fit_with_variance(observations, recipe, progress=progress)[0]
 
@@ -48,12 +46,7 @@ def fit_with_variance(
     )
     if recipe not in _RECIPES:
         raise ValueError(f"unknown recipe {recipe!r}: choose {', '.join(map(repr, _RECIPES))}")
-    if recipe == "auto":
-        recipe = "projected" if observations.grid is None else "kernel"
-        if progress:
-            reason = "scattered samples" if recipe == "projected" else "a sensor x frame grid"
-            tqdm.write(f"fts.fit: recipe={recipe!r} ({reason})", file=sys.stderr)
-    if recipe == "kernel":
+    if recipe in ("auto", "kernel"):
         from fts.kernel import closed_form
 
         return closed_form.fit_with_variance(observations, progress=progress)
@@ -66,10 +59,11 @@ def possible_fields(
     field: Field, variance: Field | None, count: int, rng: np.random.Generator
 ) -> tuple[Field, ...]:
     """Fields the samples allow, drawn from the posterior around `field`; none where the recipe has none."""
-    from fts.kernel.draws import drawn
+    from fts.kernel.draws import DrawnVariance, drawn
     from fts.kernel.posterior import PosteriorVariance
 
-    return drawn(variance.posterior, field, count, rng) if isinstance(variance, PosteriorVariance) else ()
+    known = isinstance(variance, (PosteriorVariance, DrawnVariance))
+    return drawn(variance.posterior, field, count, rng) if known else ()
 
 
 def make(
@@ -112,8 +106,8 @@ def obtain(observations: Observations, params: FieldParams) -> FrozenField | Coo
         except (files.FileError, OSError):
             files.discarded(cached)
     field = make(observations, params)
-    # Reading a kernel field back is hardly faster than computing it.
-    if params.recipe != "kernel":
+    # Reading a kernel field of a grid back is hardly faster than computing it.
+    if params.recipe != "kernel" or observations.grid is None:
         files.cached(cached, field.save)
     return field
 
@@ -159,6 +153,6 @@ def field_key(observations: Observations, params: FieldParams) -> str:
 
 def posterior_variance(observations: Observations) -> Field:
     """The variance of the kernel field of these observations."""
-    from fts.kernel.posterior import PosteriorVariance, condition
+    from fts.kernel.closed_form import given, variance_of
 
-    return PosteriorVariance(condition(observations, progress=False))
+    return variance_of(given(observations, progress=False))

@@ -292,11 +292,11 @@ def test_size_is_bounded_by_loosening_the_stated_tolerance() -> None:
     assert field.made.parameters["tolerance"] > 1e-6
 
 
-def test_scattered_samples_are_sent_to_the_network() -> None:
+def test_halves_of_a_grid_need_a_grid() -> None:
     rng = np.random.default_rng(1)
     x, t = rng.uniform(0, PERIOD, (50, 1)), rng.uniform(0, 2, 50)
-    with pytest.raises(ValueError, match='recipe="projected"'):
-        closed_form.fit(Observations(x, t, x[:, 0] * t, DOMAIN), progress=False)
+    with pytest.raises(ValueError, match=r"fts\.fit, which takes any samples"):
+        condition(Observations(x, t, x[:, 0] * t, DOMAIN), progress=False)
 
 
 def test_constant_data_are_refused() -> None:

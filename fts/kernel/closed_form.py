@@ -11,34 +11,64 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
+from tqdm.auto import tqdm
 
 from fts.fields.frozen import FrozenField
 from fts.fields.provenance import describe
 from fts.fields.series import Basis, SeriesCoefficients, SeriesFeatures, transform
-from fts.kernel.covariance import multiply
-from fts.kernel.posterior import Posterior, PosteriorVariance, condition
+from fts.kernel import scattered
+from fts.kernel.draws import DrawnVariance
+from fts.kernel.posterior import (
+    BAR_DELAY,
+    Posterior,
+    PosteriorVariance,
+    condition,
+    condition_holed,
+    refuse_constant,
+)
+from fts.kernel.process import Process
 from fts.observations import Observations
+
+Variance = PosteriorVariance | DrawnVariance
 
 # Error of freezing in deviations of the data: 1e-6, or a thousandth of the noise where that is more, or what
 # it takes to store no more numbers than the largest; the bases are trimmed to a tenth of it.
 _TOLERANCE, _NOISE_SHARE, _LARGEST, _TRIM = 1e-6, 1e-3, 24_000, 0.1
+_SEED = 0  # of what is left out: the same samples give the same field
 _SHORTEST = 32  # functions per axis to begin with
 
 
 def fit(observations: Observations, *, progress: bool = True) -> FrozenField:
-    """The posterior mean given the observations, frozen; needs samples at every sensor for every frame."""
-    return freeze(condition(observations, progress=progress), observations)
+    """The posterior mean given the observations, frozen."""
+    return freeze(given(observations, progress=progress), observations)
 
 
-def fit_with_variance(
-    observations: Observations, *, progress: bool = True
-) -> tuple[FrozenField, PosteriorVariance]:
+def fit_with_variance(observations: Observations, *, progress: bool = True) -> tuple[FrozenField, Variance]:
     """The frozen posterior mean, and the posterior variance as a field."""
-    posterior = condition(observations, progress=progress)
-    return freeze(posterior, observations), PosteriorVariance(posterior)
+    posterior = given(observations, progress=progress)
+    return freeze(posterior, observations), variance_of(posterior)
 
 
-def freeze(posterior: Posterior, observations: Observations) -> FrozenField:
+def given(observations: Observations, *, progress: bool = True) -> Process:
+    """The process given the observations: on a sensor x frame grid, on one with holes, or anywhere."""
+    if observations.grid is not None:
+        return condition(observations, progress=progress)
+    refuse_constant(observations.y)
+    rng = np.random.default_rng(_SEED)
+    with tqdm(desc="fit", unit="step", disable=not progress, delay=BAR_DELAY) as bar:
+        return condition_holed(observations, rng, bar.update) or scattered.condition(
+            observations, rng, bar.update
+        )
+
+
+def variance_of(posterior: Process) -> Variance:
+    """The posterior variance: exact on a full grid, from draws elsewhere."""
+    if isinstance(posterior, Posterior) and posterior.holes is None:
+        return PosteriorVariance(posterior)
+    return DrawnVariance(posterior)
+
+
+def freeze(posterior: Process, observations: Observations) -> FrozenField:
     """The posterior mean as a field of low rank: truncated series per axis, truncated singular values."""
     began = time.perf_counter()
     tolerance = max(_TOLERANCE, _NOISE_SHARE * posterior.noise / posterior.scale)
@@ -58,7 +88,7 @@ def freeze(posterior: Posterior, observations: Observations) -> FrozenField:
     )
 
 
-def _expand(posterior: Posterior, tolerance: float) -> tuple[list[Basis], np.ndarray]:
+def _expand(posterior: Process, tolerance: float) -> tuple[list[Basis], np.ndarray]:
     """Bases long enough for the posterior mean, and its coefficients."""
     domain = posterior.domain
     limits = zip((*domain.low, domain.t0), (*domain.high, domain.t1), (*domain.periodic, False), strict=True)
@@ -100,11 +130,8 @@ def _truncate(
     return bases, features, right[:rank].T
 
 
-def _series(posterior: Posterior, bases: Sequence[Basis]) -> np.ndarray:
-    values = posterior.weights
-    for i, rows in enumerate(posterior._rows([basis.nodes for basis in bases])):
-        values = multiply(values, rows, i)
-    return transform(values.reshape(*(basis.size for basis in bases)), bases)
+def _series(posterior: Process, bases: Sequence[Basis]) -> np.ndarray:
+    return transform(posterior.standardized(*(basis.nodes for basis in bases)), bases)
 
 
 def _power(series: np.ndarray, axis: int) -> np.ndarray:
@@ -118,7 +145,7 @@ def _kept(power: np.ndarray, tolerance: float) -> int:
     return max(1, int(np.sum(tail > tolerance**2 * tail[0])))
 
 
-def _chosen(posterior: Posterior, tolerance: float) -> dict[str, Any]:
+def _chosen(posterior: Process, tolerance: float) -> dict[str, Any]:
     """What the search chose, by name."""
     kernels = [{"family": k.family, "lengths": list(k.lengths)} for k in posterior.choice.kernels]
     return {

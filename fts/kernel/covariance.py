@@ -96,13 +96,20 @@ class SampleAxis:
             values *= kernel(chosen.family, distance(x, own, period) / length)
         return values
 
+    def of_distances(self, distances: Sequence[np.ndarray], chosen: Kernel) -> np.ndarray:
+        """The product of the coordinates' kernels."""
+        values = np.ones(distances[0].shape)
+        for d, length in zip(distances, chosen.lengths, strict=True):
+            values *= kernel(chosen.family, d / length)
+        return values
+
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Eigenvalues (none negative) and orthonormal eigenvectors of one factor's kernel matrix."""
+    """Eigenvalues (none negative) and orthonormal eigenvectors of a kernel matrix, all or the largest."""
 
-    values: Float[np.ndarray, " n"]
-    vectors: Float[np.ndarray, "n n"]
+    values: Float[np.ndarray, " r"]
+    vectors: Float[np.ndarray, "n r"]
 
 
 def factors(
@@ -129,10 +136,7 @@ def decompose(factor: SampleAxis, chosen: Kernel) -> Spectrum:
         # Every wavenumber owns a cosine and a sine, but for 0 and Nyquist.
         doubled = np.repeat(values, 2)[1 : len(row) + 1]
         return Spectrum(np.maximum(doubled, 0), factor.modes)
-    matrix = np.ones((len(factor.points),) * 2)
-    for d, length in zip(factor.distances, chosen.lengths, strict=True):
-        matrix *= kernel(chosen.family, d / length)
-    values, vectors = np.linalg.eigh(matrix)
+    values, vectors = np.linalg.eigh(factor.of_distances(factor.distances, chosen))
     # Rounding leaves tiny negative eigenvalues on a matrix that is positive.
     return Spectrum(np.maximum(values, 0), vectors)
 

@@ -5,18 +5,20 @@ these samples: what it misses of the function has the distribution of what the f
 (Matheron's rule). Prior functions are sums of random waves, whose spectrum is the kernel's.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from jaxtyping import Complex, Float
+from jaxtyping import Float
 
-from fts.domain import Domain, grid_points
+from fts.domain import Domain
 from fts.fields.frozen import Field
 from fts.fields.series import Basis, transform
-from fts.kernel.covariance import Kernel, SampleAxis, multiply, precision, rotate
-from fts.kernel.posterior import Posterior
+from fts.kernel.covariance import multiply
+from fts.kernel.process import Process
 
-_WAVES = 1000
+# Errors behind a variance: a fifth off at a point, and less over a patch.
+_COUNT = 48
 # Functions per length scale and at least: resolves the kernel's spectrum to about a thousandth.
 _PER_LENGTH, _FEWEST, _MOST = (3.0, 2.0, 1.5), 24, (256, 96, 48)
 
@@ -42,39 +44,47 @@ class DrawnField:
         return self.field.on_grid(*axes) + error
 
 
-def drawn(posterior: Posterior, field: Field, count: int, rng: np.random.Generator) -> tuple[DrawnField, ...]:
+@dataclass(frozen=True)
+class DrawnVariance:
+    """The variance given the samples, as the mean square of errors drawn; has the interface of a field."""
+
+    posterior: Process
+    count: int = _COUNT
+    seed: int = 0
+
+    @property
+    def domain(self) -> Domain:
+        """The box the process lives on."""
+        return self.posterior.domain
+
+    def on_grid(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
+        """The mean square of the errors on the tensor grid of the axes (x, [y,] t)."""
+        bases, errors = self._errors
+        for i, (basis, axis) in enumerate(zip(bases, axes, strict=True), 1):
+            errors = multiply(errors, basis.at(axis, 0), i)
+        return np.mean(errors**2, axis=0)
+
+    @cached_property
+    def _errors(self) -> tuple[tuple[Basis, ...], Float[np.ndarray, "..."]]:
+        """Series of the errors; drawn when first asked for, the same for the same seed."""
+        rng = np.random.default_rng(self.seed)
+        bases = _bases(self.posterior)
+        nodes = [basis.nodes for basis in bases]
+        return bases, np.stack(
+            [transform(self.posterior.error(nodes, rng), bases) for _ in range(self.count)]
+        )
+
+
+def drawn(posterior: Process, field: Field, count: int, rng: np.random.Generator) -> tuple[DrawnField, ...]:
     """`count` fields the samples allow, around the frozen posterior mean `field`."""
     bases = _bases(posterior)
     nodes = [basis.nodes for basis in bases]
     return tuple(
-        DrawnField(field, bases, transform(_error(posterior, nodes, rng), bases)) for _ in range(count)
+        DrawnField(field, bases, transform(posterior.error(nodes, rng), bases)) for _ in range(count)
     )
 
 
-def _error(posterior: Posterior, nodes: list[np.ndarray], rng: np.random.Generator) -> np.ndarray:
-    """f - E[f | f at the samples + noise] on the tensor grid of the nodes, f drawn from the prior."""
-    space = [axis[:, None] for axis in nodes[:-1]]
-    tensor = len(posterior.parts) == len(nodes)
-    points = [*(space if tensor else [grid_points(tuple(nodes[:-1]))]), nodes[-1][:, None]]
-    waves = [
-        _waves(part, chosen, rng)
-        for part, chosen in zip(posterior.parts, posterior.choice.kernels, strict=True)
-    ]
-    weights = (rng.standard_normal(_WAVES) + 1j * rng.standard_normal(_WAVES)) / np.sqrt(_WAVES)
-    known, wanted = (
-        _sum(
-            weights,
-            [_phases(part, at, wave) for part, at, wave in zip(posterior.parts, where, waves, strict=True)],
-        )
-        for where in ([part.points for part in posterior.parts], points)
-    )
-    known = known + np.sqrt(posterior.nugget) * rng.standard_normal(known.shape)
-    refit = rotate(known, posterior.spectra) * precision(posterior.spectra, posterior.nugget)
-    mean = replace(posterior, weights=refit, mean=0.0, scale=1.0).on_grid(*nodes)
-    return posterior.scale * np.sqrt(posterior.amplitude) * (wanted.reshape(mean.shape) - mean)
-
-
-def _bases(posterior: Posterior) -> tuple[Basis, ...]:
+def _bases(posterior: Process) -> tuple[Basis, ...]:
     domain = posterior.domain
     lengths = [length for chosen in posterior.choice.kernels for length in chosen.lengths]
     d = domain.dimension - 1
@@ -88,37 +98,3 @@ def _bases(posterior: Posterior) -> tuple[Basis, ...]:
     return tuple(
         Basis(low, high, closed, size + (closed and size % 2 == 0)) for low, high, closed, size in limits
     )
-
-
-def _waves(part: SampleAxis, chosen: Kernel, rng: np.random.Generator) -> list[Float[np.ndarray, "k waves"]]:
-    """Wave vectors per coordinate, from the kernel's spectrum; two components where the axis is a circle."""
-    result = []
-    for period, length in zip(part.periods, chosen.lengths, strict=True):
-        wave = rng.standard_normal((1 if period is None else 2, _WAVES)) / length
-        if chosen.family == "rational":  # a Gaussian whose precision is Gamma(2, 1/2)
-            wave = wave * np.sqrt(rng.gamma(2.0, 0.5, _WAVES))
-        result.append(wave)
-    return result
-
-
-def _phases(part: SampleAxis, points: np.ndarray, waves: list[np.ndarray]) -> Complex[np.ndarray, "n waves"]:
-    """exp(i w . x) at the points; a circle is embedded in the plane, as for its kernel."""
-    phase = np.zeros((len(points), _WAVES))
-    for x, period, wave in zip(points.T, part.periods, waves, strict=True):
-        if period is None:
-            place = x[:, None] - part.points[:, 0].mean()
-        else:
-            angle = 2 * np.pi * x / period
-            place = period / (2 * np.pi) * np.column_stack([np.cos(angle), np.sin(angle)])
-        phase += place @ wave
-    return np.exp(1j * phase)
-
-
-def _sum(weights: np.ndarray, factors: list[np.ndarray]) -> np.ndarray:
-    """sum over waves of Re(weight * product of the factors' phases), shaped like the sample grid."""
-    *space, last = factors
-    rows = weights[None, :]
-    for factor in space:
-        rows = (rows[:, None, :] * factor[None, :, :]).reshape(-1, len(weights))
-    values = np.real(rows) @ np.real(last).T - np.imag(rows) @ np.imag(last).T
-    return values.reshape(*(len(factor) for factor in factors))

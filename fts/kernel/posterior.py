@@ -5,8 +5,8 @@ axis; nothing is trained.
 """
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
@@ -14,10 +14,13 @@ from tqdm.auto import tqdm
 
 from fts.domain import Domain, grid_points
 from fts.kernel.covariance import SampleAxis, Spectrum, decompose, factors, multiply, precision, rotate
+from fts.kernel.holes import Selected, choose, holed
+from fts.kernel.random_waves import on_product, phases, wave_vectors
+from fts.kernel.random_waves import weights as random_weights
 from fts.kernel.search import Choice, search
 from fts.observations import Observations, TooLittle
 
-_BAR_DELAY = 2.0  # seconds; what is faster shows no bar
+BAR_DELAY = 2.0  # seconds; what is faster shows no bar
 _BLOCK = 4096  # grid points of scattered sensors evaluated at once
 
 
@@ -34,6 +37,7 @@ class Posterior:
     amplitude: float  # prior variance, in squared units of scale
     domain: Domain
     seconds: float = 0.0  # what choosing the kernels and conditioning took
+    holes: Selected | None = None  # where samples are missing from the grid
 
     @property
     def nugget(self) -> float:
@@ -47,10 +51,38 @@ class Posterior:
 
     def on_grid(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
         """The posterior mean on the tensor grid of the axes (x, [y,] t)."""
+        return self.mean + self.scale * self.standardized(*axes)
+
+    def standardized(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
+        """The same less the mean, in units of the scale."""
         values = self.weights
         for i, rows in enumerate(self._rows(axes)):
             values = multiply(values, rows, i)
-        return self.mean + self.scale * values.reshape(*(axis.size for axis in axes))
+        return values.reshape(*(axis.size for axis in axes))
+
+    def refit(self, values: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+        """The weights that other values at the same samples would get."""
+        if self.holes is not None:
+            return self.holes.weights(self.holes.solve(values).z)
+        return rotate(values, self.spectra) * precision(self.spectra, self.nugget)
+
+    def error(self, nodes: list[np.ndarray], rng: np.random.Generator) -> Float[np.ndarray, "..."]:
+        """f - E[f | f at the samples + noise] on the tensor grid of the nodes, f drawn from the prior."""
+        space = [axis[:, None] for axis in nodes[:-1]]
+        tensor = len(self.parts) == len(nodes)
+        points = [*(space if tensor else [grid_points(tuple(nodes[:-1]))]), nodes[-1][:, None]]
+        waves = [wave_vectors(part, k, rng) for part, k in zip(self.parts, self.choice.kernels, strict=True)]
+        weights = random_weights((), rng)
+        known, wanted = (
+            on_product(
+                weights,
+                [phases(part, at, wave) for part, at, wave in zip(self.parts, where, waves, strict=True)],
+            )
+            for where in ([part.points for part in self.parts], points)
+        )
+        known = known + np.sqrt(self.nugget) * rng.standard_normal(known.shape)
+        mean = replace(self, weights=self.refit(known)).standardized(*nodes)
+        return self.scale * np.sqrt(self.amplitude) * (wanted.reshape(mean.shape) - mean)
 
     def _rows(self, axes: Sequence[np.ndarray]) -> list[np.ndarray]:
         """k(point, samples) in the eigenbasis, for each factor."""
@@ -92,17 +124,14 @@ def condition(observations: Observations, *, progress: bool = True) -> Posterior
     began, grid = time.perf_counter(), observations.grid
     if grid is None:
         raise ValueError(
-            f"the {len(observations)} samples fill no sensor x frame grid, which the closed form needs: "
-            'use recipe="projected"'
+            f"the {len(observations)} samples fill no sensor x frame grid, which halves of it need: "
+            "use fts.fit, which takes any samples"
         )
     parts = factors(grid.sensors, grid.axes, grid.frames, observations.domain)
     mean, scale = float(grid.values.mean()), float(grid.values.std())
-    if scale <= 1e-12 * max(abs(mean), np.finfo(float).tiny):
-        raise TooLittle(
-            f"all samples equal {mean}: a constant field tells no terms apart, measure one that varies"
-        )
+    refuse_constant(grid.values)
     values = ((grid.values - mean) / scale).reshape(*(len(part.points) for part in parts))
-    with tqdm(total=2 * len(parts) + 1, desc="fit", disable=not progress, delay=_BAR_DELAY) as bar:
+    with tqdm(total=2 * len(parts) + 1, desc="fit", disable=not progress, delay=BAR_DELAY) as bar:
         choice = search(parts, values, bar.update)
     spectra = tuple(decompose(part, chosen) for part, chosen in zip(parts, choice.kernels, strict=True))
     rotated = rotate(values, spectra)
@@ -110,6 +139,43 @@ def condition(observations: Observations, *, progress: bool = True) -> Posterior
     amplitude = _amplitude(spectra, weights, choice)
     seconds = time.perf_counter() - began
     return Posterior(parts, spectra, choice, weights, mean, scale, amplitude, observations.domain, seconds)
+
+
+def condition_holed(
+    observations: Observations, rng: np.random.Generator, step: Callable[[], object]
+) -> Posterior | None:
+    """The same for a grid with holes; None where samples lie anywhere."""
+    began = time.perf_counter()
+    mean, scale = float(observations.y.mean()), float(observations.y.std())
+    samples = holed(observations, (observations.y - mean) / scale)
+    if samples is None:
+        return None
+    choice, system, solution, completed = choose(samples, rng, step)
+    # Which variance left-out slices imply is read off the completed grid.
+    weights = rotate(completed, system.spectra) * precision(system.spectra, choice.nugget)
+    amplitude = _amplitude(system.spectra, weights, choice)
+    seconds = time.perf_counter() - began
+    return Posterior(
+        samples.parts,
+        system.spectra,
+        choice,
+        system.weights(solution.z),
+        mean,
+        scale,
+        amplitude,
+        observations.domain,
+        seconds,
+        system,
+    )
+
+
+def refuse_constant(values: Float[np.ndarray, "..."]) -> None:
+    """Refuse samples that are all the same."""
+    mean = float(values.mean())
+    if float(values.std()) <= 1e-12 * max(abs(mean), np.finfo(float).tiny):
+        raise TooLittle(
+            f"all samples equal {mean}: a constant field tells no terms apart, measure one that varies"
+        )
 
 
 def _amplitude(spectra: Sequence[Spectrum], weights: np.ndarray, choice: Choice) -> float:

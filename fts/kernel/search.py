@@ -1,7 +1,7 @@
 """Sensor x frame samples -> kernels, length scales and nugget: those that predict slices left out best."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -52,7 +52,9 @@ def search(
         _, best, nugget = min(tried)
         kernels = around[best]
         step()
-    kernels, nugget = _polish(kernels, nugget, lambda k, s: sum(sum(error(k, s, axis)) for axis in every))
+    kernels, nugget = polish(
+        kernels, nugget, lambda k, s: sum(sum(error(k, s, axis)) for axis in every), _STEPS
+    )
     step()
     return Choice(kernels, nugget, tuple(float(np.sqrt(error(kernels, nugget, axis)[0])) for axis in every))
 
@@ -97,15 +99,16 @@ def _candidates(part: SampleAxis) -> list[Kernel]:
     ]
 
 
-def _polish(
+def polish(
     kernels: tuple[Kernel, ...],
     nugget: float,
     error: Callable[[tuple[Kernel, ...], float], float],
+    steps: Sequence[tuple[float, float]],
 ) -> tuple[tuple[Kernel, ...], float]:
-    """Pattern search over all length scales and the nugget, downhill from the scan's result."""
+    """Pattern search over all length scales and the nugget, downhill; `steps` are ratios of both."""
     coordinates = [(axis, i) for axis, chosen in enumerate(kernels) for i in range(len(chosen.lengths))]
     best = error(kernels, nugget)
-    for ratio, factor in _STEPS:
+    for ratio, factor in steps:
         moves = [(factor, None), (1 / factor, None), *product((ratio, 1 / ratio), coordinates)]
         before = np.inf
         while best < before * (1 - _LEAST_GAIN):

@@ -1,0 +1,169 @@
+"""A sensor x frame grid with holes -> the same posterior as without: samples select points of the grid.
+
+In the eigenbasis of the full grid u = m + V lambda^1/2 z, and z solves
+(lambda^1/2 V^T M V lambda^1/2 + s) z = lambda^1/2 V^T M y with M = 1 where there is a sample. Holes that are
+spread leave V^T M V close to the share of samples times the identity, which is the preconditioner.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, reduce
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from fts.kernel import conjugate
+from fts.kernel.covariance import Kernel, SampleAxis, Spectrum, decompose, factors, multiply, rotate
+from fts.kernel.dense import MOST, DenseLeftOut, on_closed_axes
+from fts.kernel.search import Choice, search
+from fts.kernel.simplex import lowered
+from fts.observations import Observations, distinct_rows, tensor_axes
+
+MOST_PER_SAMPLE = 4  # points of the grid per sample beyond which samples count as scattered
+_FEW_HOLES = 0.02  # share up to which what fills them hardly matters
+_TOLERANCE, _MOST = 1e-8, 1000
+# Simplex search: share of slices left out, evaluations, solves.
+_SHARE, _EVALUATIONS, _LEAST_NUGGET = 0.1, 40, 1e-14
+_ACCURACY, _LOOSEST, _MOST_SEARCHING = 0.03, 1e-2, 150
+_ROUNDING = 1e-15  # eigenvalues below this of the largest are rounding
+
+
+@dataclass(frozen=True)
+class Holed:
+    """Samples on a part of a product grid: `values` are zero in the holes."""
+
+    parts: tuple[SampleAxis, ...]
+    known: Bool[np.ndarray, "..."]
+    values: Float[np.ndarray, "..."]
+
+
+@dataclass(frozen=True)
+class Selected:
+    """The normal equations of samples that select points of the grid."""
+
+    spectra: tuple[Spectrum, ...]
+    known: Bool[np.ndarray, "..."]
+    nugget: float
+
+    @cached_property
+    def root(self) -> Float[np.ndarray, "..."]:
+        """lambda^1/2 over the product eigenbasis."""
+        values = reduce(np.multiply.outer, [s.values for s in self.spectra])
+        return np.sqrt(np.where(values > _ROUNDING * values.max(), values, 0))
+
+    def at_samples(self, z: np.ndarray) -> np.ndarray:
+        """The function with white coefficients z on the grid."""
+        values = self.root * z
+        for axis, spectrum in enumerate(self.spectra):
+            values = multiply(values, spectrum.vectors, axis)
+        return values
+
+    def project(self, values: np.ndarray) -> np.ndarray:
+        """lambda^1/2 V^T M values."""
+        return self.root * rotate(np.where(self.known, values, 0), self.spectra)
+
+    def solve(
+        self, values: np.ndarray, tolerance: float = _TOLERANCE, most: int = _MOST
+    ) -> conjugate.Solution:
+        """White coefficients given values at the samples."""
+        diagonal = self.known.mean() * self.root**2 + self.nugget
+        return conjugate.solve(
+            lambda z: self.project(self.at_samples(z)) + self.nugget * z,
+            lambda r: r / diagonal,
+            self.project(values),
+            tolerance=tolerance,
+            most=most,
+        )
+
+    def weights(self, z: np.ndarray) -> np.ndarray:
+        """Weights of the kernels at the points of the grid, in its eigenbasis: lambda^-1/2 z."""
+        return np.divide(z, self.root, out=np.zeros_like(z), where=self.root > 0)
+
+
+def holed(observations: Observations, standardized: Float[np.ndarray, " n"]) -> Holed | None:
+    """The grid the samples fill in part, or None where they lie anywhere."""
+    sensors, row = distinct_rows(observations.x)
+    frames, column = np.unique(observations.t, return_inverse=True)
+    if len(sensors) * len(frames) > MOST_PER_SAMPLE * len(observations):
+        return None
+    values, known = np.zeros((2, len(sensors), len(frames)))
+    values[row, column], known[row, column] = standardized, 1
+    parts = factors(sensors, tensor_axes(sensors), frames, observations.domain)
+    shape = tuple(len(part.points) for part in parts)
+    return Holed(parts, known.reshape(shape) > 0, values.reshape(shape))
+
+
+def choose(
+    samples: Holed, rng: np.random.Generator, step: Callable[[], object]
+) -> tuple[Choice, Selected, conjugate.Solution, Float[np.ndarray, "..."]]:
+    """Kernels and nugget by what they predict of slices left out; the completed grid comes last.
+
+    The search on the grid completed along time comes first. Where holes are many, what fills them is a part
+    of that verdict, and a simplex search follows by the error at real samples left out.
+    """
+    completed = _along_time(samples)
+    choice = search(samples.parts, completed, step)
+    if 1 - samples.known.mean() > _FEW_HOLES:
+        error = _dense(samples, step) if samples.known.sum() <= MOST else LeftOutOfGrid(samples, rng, step)
+        extents = tuple(extent for part in samples.parts for extent in part.extents)
+        kernels, nugget = lowered(choice.kernels, choice.nugget, extents, error, _EVALUATIONS)
+        choice = Choice(kernels, nugget, tuple(float(np.sqrt(e)) for e in error.errors(kernels, nugget)))
+    system = _system(samples, choice.kernels, choice.nugget, samples.known)
+    solution = system.solve(samples.values, _TOLERANCE, _MOST)
+    mean = system.at_samples(solution.z)
+    noise = np.std((samples.values - mean)[samples.known]) * rng.standard_normal(mean.shape)
+    return choice, system, solution, np.where(samples.known, samples.values, mean + noise)
+
+
+class LeftOutOfGrid:
+    """Mean square error at samples of left-out slices, one way per axis, and of left-out samples."""
+
+    def __init__(self, samples: Holed, rng: np.random.Generator, step: Callable[[], object]) -> None:
+        self.samples, self.step, self.least = samples, step, 1.0
+        shape = samples.known.shape
+        self.masks = []
+        for axis, n in enumerate(shape):
+            out = np.zeros(n, dtype=bool)
+            out[rng.choice(n, max(1, round(_SHARE * n)), replace=False)] = True
+            self.masks.append(
+                samples.known & np.expand_dims(out, tuple(i for i in range(len(shape)) if i != axis))
+            )
+
+    def __call__(self, kernels: tuple[Kernel, ...], nugget: float) -> float:
+        return sum(self.errors(kernels, nugget))
+
+    def errors(self, kernels: tuple[Kernel, ...], nugget: float) -> tuple[float, ...]:
+        """One mean square per axis."""
+        self.step()
+        tolerance = float(np.clip(_ACCURACY * np.sqrt(self.least), _TOLERANCE, _LOOSEST))
+        found = []
+        for mask in self.masks:
+            system = _system(self.samples, kernels, nugget, self.samples.known & ~mask)
+            z = system.solve(self.samples.values, tolerance, _MOST_SEARCHING).z
+            found.append(float(np.mean((system.at_samples(z) - self.samples.values)[mask] ** 2)))
+        self.least = min(self.least, sum(found))
+        return tuple(found)
+
+
+def _system(samples: Holed, kernels: tuple[Kernel, ...], nugget: float, known: np.ndarray) -> Selected:
+    spectra = tuple(decompose(p, k) for p, k in zip(samples.parts, kernels, strict=True))
+    return Selected(spectra, known, max(nugget, _LEAST_NUGGET))
+
+
+def _dense(samples: Holed, step: Callable[[], object]) -> DenseLeftOut:
+    """All slices of all axes left out, one after the other."""
+    places = np.nonzero(samples.known)
+    parts = [
+        SampleAxis(part.points[own], part.extents, part.periods)
+        for part, own in zip(samples.parts, places, strict=True)
+    ]
+    return DenseLeftOut(on_closed_axes(parts), samples.values[samples.known], places, step)
+
+
+def _along_time(samples: Holed) -> Float[np.ndarray, "..."]:
+    """Holes filled linearly between the samples of the same sensor."""
+    t = samples.parts[-1].points[:, 0]
+    rows = samples.values.reshape(-1, len(t)).copy()
+    for row, known in zip(rows, samples.known.reshape(rows.shape), strict=True):
+        row[~known] = np.interp(t[~known], t[known], row[known])
+    return rows.reshape(samples.values.shape)

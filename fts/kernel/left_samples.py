@@ -1,0 +1,112 @@
+"""Scattered samples -> error at samples left out, in the ways in which they are missing.
+
+At random; whole sensors, or places that a probe would have passed; whole frames.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from fts.kernel.covariance import Kernel
+from fts.kernel.normal import build, mean_of, solve
+from fts.kernel.prior import drawn_error
+from fts.kernel.slices import Sums, arrange
+from fts.observations import Observations, distinct_rows
+
+_SHARE = 0.1  # of the samples, sensors or frames left out
+_HELD = 10_000  # samples predicted at most
+_ACCURACY, _LOOSEST, _TIGHTEST, _MOST = 0.03, 1e-2, 1e-6, 150  # of the solves, relative to the least error
+_DRAWS, _CALIBRATED = 8, 400  # draws, and samples, that say what error the process expects
+
+
+@dataclass
+class LeftOut:
+    """Mean square error at samples left out, over all ways, as a function of kernels and nugget."""
+
+    observations: Observations
+    values: Float[np.ndarray, " n"]
+    sliced: str
+    rng: np.random.Generator
+    step: Callable[[], object] = lambda: None
+    least: float = 1.0  # the least error so far, which says how accurate solves must be
+    known: dict[tuple[tuple[Kernel, ...], float], tuple[float, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        o, self._sums = self.observations, list[Sums]()
+        self.masks = masks_of(groupings(o, self.sliced), len(o), self.rng)
+        for mask in self.masks:
+            layout = arrange(o.x[~mask], o.t[~mask], o.domain, self.sliced)
+            self._sums.append(Sums(layout, self.values[~mask]))
+
+    def __call__(self, kernels: tuple[Kernel, ...], nugget: float) -> float:
+        return sum(self.errors(kernels, nugget))
+
+    def errors(self, kernels: tuple[Kernel, ...], nugget: float) -> tuple[float, ...]:
+        """One mean square per way."""
+        key = (kernels, nugget)
+        if key not in self.known:
+            self.step()
+            self.known[key] = tuple(
+                self._error(sums, mask, kernels, nugget)
+                for sums, mask in zip(self._sums, self.masks, strict=True)
+            )
+            self.least = min(self.least, sum(self.known[key]))
+        return self.known[key]
+
+    def amplitude(self, kernels: tuple[Kernel, ...], nugget: float, rng: np.random.Generator) -> float:
+        """Prior variance for which samples left out in the worst way err as much as the process expects."""
+        errors = self.errors(kernels, nugget)
+        worst = int(np.argmax(errors))
+        system = build(self._sums[worst], kernels, nugget)
+        rows = np.flatnonzero(self.masks[worst])[:_CALIBRATED]
+        x, t = self.observations.x[rows], self.observations.t[rows]
+        spread = [drawn_error(self._sums[worst], system, x, t, rng) ** 2 for _ in range(_DRAWS)]
+        return errors[worst] / (float(np.mean(spread)) + nugget)
+
+    @property
+    def tolerance(self) -> float:
+        """Accuracy of the solves: finer than the least error found."""
+        return float(np.clip(_ACCURACY * np.sqrt(self.least), _TIGHTEST, _LOOSEST))
+
+    def _error(self, sums: Sums, mask: np.ndarray, kernels: tuple[Kernel, ...], nugget: float) -> float:
+        system = build(sums, kernels, nugget)
+        solution = solve(system, system.right, tolerance=self.tolerance, most=_MOST)
+        rows = np.flatnonzero(mask)[:_HELD]
+        predicted = mean_of(system, solution.z).at(self.observations.x[rows], self.observations.t[rows])
+        return float(np.mean((predicted - self.values[rows]) ** 2))
+
+
+def groupings(observations: Observations, sliced: str) -> list[Int[np.ndarray, " n"] | None]:
+    """Ways of leaving samples out, as the group of each sample; None for each by itself."""
+    if sliced == "sensors":
+        return [distinct_rows(observations.x)[1], None]
+    if sliced == "frames":
+        frames, place = np.unique(observations.t, return_inverse=True)
+        return [_tiles(observations, len(frames)), place]
+    return [None]
+
+
+def masks_of(
+    groups: Sequence[Int[np.ndarray, " n"] | None], count: int, rng: np.random.Generator
+) -> list[Bool[np.ndarray, " n"]]:
+    """A share of the groups of each way, at least one."""
+    masks = []
+    for place in groups:
+        if place is None:
+            masks.append(rng.random(count) < _SHARE)
+            continue
+        every = np.unique(place)
+        out = rng.choice(every, max(1, round(_SHARE * len(every))), replace=False)
+        masks.append(np.isin(place, out))
+    return masks
+
+
+def _tiles(observations: Observations, frames: int) -> np.ndarray:
+    """Tiles of space that hold one sample per frame on average: what a missing probe would leave open."""
+    domain = observations.domain
+    per_axis = max(2, round((len(observations) / frames) ** (1 / domain.dimension)))
+    low, extents = np.array(domain.low), np.array(domain.extents[:-1])
+    cells = np.minimum((per_axis * (observations.x - low) / extents).astype(int), per_axis - 1)
+    return np.asarray(np.ravel_multi_index(tuple(cells.T), (per_axis,) * domain.dimension))

@@ -1,0 +1,219 @@
+"""Samples by slices and waves -> the normal equations of a Gaussian process, and the function they give.
+
+u = sum_rk lambda_r^1/2 S_k^1/2 z_rk phi_r e_k: products of waves e_k along axes where samples lie anywhere
+and of eigenvectors phi_r along those where they come in slices. The coefficients z are white beforehand;
+given the samples they solve (Phi^T Phi + s) z = Phi^T y, by conjugate gradients that are preconditioned by
+what the samples' marginals alone would give.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from math import prod
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from fts.domain import grid_points
+from fts.kernel import conjugate
+from fts.kernel.covariance import Kernel, Spectrum, decompose, multiply
+from fts.kernel.slices import Arranged, Sums
+from fts.kernel.waves import Box, trigonometric
+from fts.observations import distinct_rows
+
+# Waves whose prior variance is below this of what the samples leave open, or of the largest, change nothing.
+_NEGLIGIBLE, _LEAST = 1e-4, 1e-13
+_WAVES_PER_SAMPLE, _FEWEST_WAVES = 2, 1 << 12  # beyond these the smallest waves are dropped
+_ROUNDING = 1e-13  # eigenvalues below this of the largest are rounding
+_BLOCK = 4096
+
+
+@dataclass(frozen=True)
+class System:
+    """The normal equations of one choice of kernels."""
+
+    layout: Arranged
+    kernels: tuple[Kernel, ...]
+    nugget: float
+    box: Box
+    spectrum: Spectrum  # of the slices
+    roots: tuple[np.ndarray, ...]  # S^1/2 of each function, per axis of waves
+    density: Float[np.ndarray, "..."]
+    right: Float[np.ndarray, "..."]
+    marginals: tuple[Spectrum, ...]
+
+    @cached_property
+    def root(self) -> np.ndarray:
+        """S^1/2 over the box."""
+        return reduce(np.multiply.outer, self.roots)
+
+    @cached_property
+    def features(self) -> Float[np.ndarray, "S r"]:
+        """lambda^1/2 phi at the slices."""
+        return self.spectrum.vectors * np.sqrt(self.spectrum.values)
+
+    def apply(self, z: np.ndarray) -> np.ndarray:
+        """(Phi^T Phi + s) z."""
+        return self.normal(z) + self.nugget * z
+
+    def normal(self, z: np.ndarray) -> np.ndarray:
+        """Phi^T Phi z."""
+        values = self.box.synthesize(np.tensordot(self.features, self.root * z, 1))
+        return self.project(self.box.analyze(self.density * values))
+
+    def project(self, sums: np.ndarray) -> np.ndarray:
+        """From sums over the samples of each slice to the coefficients."""
+        return self.root * np.tensordot(self.features.T, sums, 1)
+
+    def precondition(self, z: np.ndarray) -> np.ndarray:
+        """The inverse for samples that fill the product of their marginals."""
+        for axis, marginal in enumerate(self.marginals, 1):
+            z = multiply(z, marginal.vectors.T, axis)
+        z = z / self._diagonal
+        for axis, marginal in enumerate(self.marginals, 1):
+            z = multiply(z, marginal.vectors, axis)
+        return z
+
+    @property
+    def freedom(self) -> float:
+        """Effective number of coefficients that the samples decide."""
+        return float(np.sum(1 - self.nugget / self._diagonal))
+
+    @cached_property
+    def _diagonal(self) -> np.ndarray:
+        share = self.layout.count / self.layout.slices
+        values = [share * self.spectrum.values, *(marginal.values for marginal in self.marginals)]
+        return reduce(np.multiply.outer, values) + self.nugget
+
+
+def build(sums: Sums, kernels: tuple[Kernel, ...], nugget: float) -> System:
+    """The normal equations for these kernels and this nugget, in units of the kernel's variance."""
+    layout = sums.layout
+    spectrum = _slices(layout, kernels)
+    lines = [
+        c.spectrum(k.family, k.lengths[0])
+        for c, k in zip(layout.circles, layout.wave_kernels(kernels), strict=True)
+    ]
+    box = Box(_most(lines, layout.count, nugget, len(spectrum.values)))
+    roots = tuple(
+        np.sqrt(np.concatenate([line[: m + 1], line[1 : m + 1]]))
+        for line, m in zip(lines, box.most, strict=True)
+    )
+    ones, values = sums.of(box.most)
+    density = np.stack([box.density(one) for one in ones])
+    partial = System(layout, kernels, nugget, box, spectrum, roots, density, np.empty(0), ())
+    right = partial.project(np.stack([box.sums(value) for value in values]))
+    marginals = tuple(_marginal(ones.sum(axis=0), axis, box, root) for axis, root in enumerate(roots))
+    return System(layout, kernels, nugget, box, spectrum, roots, density, right, marginals)
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The posterior mean in units of the samples' deviation: coefficients of slices and waves."""
+
+    layout: Arranged
+    kernels: tuple[Kernel, ...]
+    box: Box
+    spectrum: Spectrum
+    series: Float[np.ndarray, "..."]
+
+    def on_grid(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
+        """Values on the tensor grid of the axes (x, [y,] t)."""
+        *space, t = (np.asarray(axis, dtype=float) for axis in axes)
+        rows = self.series
+        if self.layout.part is not None:
+            points = t[:, None] if self.layout.sliced == "frames" else grid_points(tuple(space))
+            rows = np.tensordot(self._slices(points), rows, 1)
+        return self.along(rows, *axes)
+
+    def along(self, rows: Float[np.ndarray, "..."], *axes: np.ndarray) -> Float[np.ndarray, "..."]:
+        """The same from coefficients of waves at the slices' coordinates on the grid."""
+        *space, t = (np.asarray(axis, dtype=float) for axis in axes)
+        waves = {"": [*space, t], "sensors": [t], "frames": space}[self.layout.sliced]
+        for i, (c, x, m) in enumerate(zip(self.layout.circles, waves, self.box.most, strict=True), 1):
+            rows = multiply(rows, trigonometric(c.angles(x), m), i)
+        if self.layout.sliced == "frames":
+            return np.moveaxis(rows, 0, -1)
+        return rows.reshape(tuple(axis.size for axis in axes))
+
+    def at(self, x: Float[np.ndarray, "n d"], t: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+        """Values at scattered points."""
+        if self.layout.part is None:
+            return self.at_rows(self.series, np.zeros(len(t), dtype=int), x, t)
+        points, place = distinct_rows(x if self.layout.sliced == "sensors" else t[:, None])
+        return self.at_rows(np.tensordot(self._slices(points), self.series, 1), place, x, t)
+
+    def at_rows(
+        self,
+        rows: Float[np.ndarray, "..."],
+        place: Int[np.ndarray, " n"],
+        x: Float[np.ndarray, "n d"],
+        t: Float[np.ndarray, " n"],
+    ) -> Float[np.ndarray, " n"]:
+        """The same from coefficients of waves, of which each point takes its row."""
+        waves = {"": (*x.T, t), "sensors": (t,), "frames": tuple(x.T)}[self.layout.sliced]
+        theta = [c.angles(column) for c, column in zip(self.layout.circles, waves, strict=True)]
+        values = np.empty(len(t))
+        for i, row in enumerate(rows):
+            own = place == i
+            values[own] = self.box.values([angle[own] for angle in theta], row)
+        return values
+
+    def _slices(self, points: np.ndarray) -> np.ndarray:
+        """lambda^1/2 phi at any points, by Nystrom's extension."""
+        assert self.layout.part is not None
+        chosen = self.layout.slice_kernel(self.kernels)
+        down = self.spectrum.vectors / np.sqrt(self.spectrum.values)
+        return np.concatenate(
+            [
+                self.layout.part.cross(points[i : i + _BLOCK], chosen) @ down
+                for i in range(0, len(points), _BLOCK)
+            ]
+        )
+
+
+def mean_of(system: System, z: np.ndarray) -> Mean:
+    """The function whose white coefficients are z."""
+    return Mean(system.layout, system.kernels, system.box, system.spectrum, system.root * z)
+
+
+def solve(
+    system: System, right: np.ndarray, *, tolerance: float, most: int, start: np.ndarray | None = None
+) -> conjugate.Solution:
+    """White coefficients given the sums on the right."""
+    return conjugate.solve(
+        system.apply, system.precondition, right, tolerance=tolerance, most=most, start=start
+    )
+
+
+def _slices(layout: Arranged, kernels: Sequence[Kernel]) -> Spectrum:
+    if layout.part is None:
+        return Spectrum(np.ones(1), np.ones((1, 1)))
+    whole = decompose(layout.part, layout.slice_kernel(kernels))
+    kept = whole.values > _ROUNDING * whole.values.max()
+    return Spectrum(whole.values[kept], whole.vectors[:, kept])
+
+
+def _most(lines: Sequence[np.ndarray], count: int, nugget: float, slices: int) -> tuple[int, ...]:
+    """Waves per axis that the samples can tell from nothing."""
+    largest = prod(float(line[0]) for line in lines)
+    least = max(_LEAST, _NEGLIGIBLE * nugget / (count * largest))
+    limit = max(_FEWEST_WAVES, _WAVES_PER_SAMPLE * count) / slices
+    while True:
+        # spectra fall monotonically, but for rounding
+        most = tuple(max(1, int(np.argmax(np.append(line, 0) <= least * line[0])) - 1) for line in lines)
+        if prod(2 * m + 1 for m in most) <= limit or least > 1e-3:
+            return most
+        least *= 10
+
+
+def _marginal(ones: np.ndarray, axis: int, box: Box, root: np.ndarray) -> Spectrum:
+    """Eigenvectors of the normal matrix along one axis, per sample, as if alone."""
+    middle = [n // 2 for n in ones.shape]
+    line = ones[tuple(slice(None) if i == axis else c for i, c in enumerate(middle))]
+    single = Box((box.most[axis],))
+    theta = 2 * np.pi * np.arange(single.grid[0]) / single.grid[0]
+    rows = trigonometric(theta, single.most[0]) * root
+    weights = single.density(line) / line[len(line) // 2].real
+    values, vectors = np.linalg.eigh(rows.T @ (weights[:, None] * rows))
+    return Spectrum(np.maximum(values, 0), vectors)

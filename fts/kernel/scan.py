@@ -1,0 +1,150 @@
+"""Scattered samples -> kernels, length scales and nugget: those that predict samples left out best."""
+
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Float
+
+from fts.domain import Domain
+from fts.kernel.covariance import FAMILIES, Kernel, SampleAxis
+from fts.kernel.dense import MOST, DenseLeftOut, on_closed_axes
+from fts.kernel.left_samples import LeftOut, groupings
+from fts.kernel.search import Choice
+from fts.kernel.simplex import Error, lowered
+from fts.kernel.waves import PADDING
+from fts.observations import Observations
+
+# Scan: common fraction of the extents from the largest down by a ratio, these nuggets, so many samples.
+_LARGEST, _RATIO, _NUGGETS, _SCANNED = 0.5, 1.7, (1e-6, 1e-2), 4000
+_RISES = 2  # the scan ends when the error has risen this often
+# Simplex search: on a window of so many length scales per axis, whose samples are as dense as all are, and on
+# so many samples of it; evaluations of the first family and of others.
+_WINDOW, _SEARCHED, _EVALUATIONS = 12.0, 10_000, (60, 30)
+_PLACES = 16  # windows looked at; the one where most happens is taken
+_NEAR = 4.0  # another family is tried when its error is within this of the best
+
+Found = tuple[tuple[Kernel, ...], float]
+
+
+def choose(
+    observations: Observations,
+    values: Float[np.ndarray, " n"],
+    sliced: str,
+    rng: np.random.Generator,
+    step: Callable[[], object],
+) -> tuple[Choice, float]:
+    """Kernels and nugget with the least error on what was left out, and the prior variance it implies.
+
+    `values` are standardized; `step` is called once per evaluation.
+    """
+    error = _dense if len(observations) <= MOST else _by_waves
+    everything, best = error(observations, values, sliced, rng, step)
+    errors = tuple(float(np.sqrt(e)) for e in everything.errors(*best))
+    return Choice(*best, errors), everything.amplitude(*best, rng)
+
+
+def _dense(
+    observations: Observations,
+    values: np.ndarray,
+    sliced: str,
+    rng: np.random.Generator,
+    step: Callable[[], object],
+) -> tuple[DenseLeftOut, Found]:
+    *extents, duration = observations.domain.extents
+    padded = zip(extents, observations.domain.periodic, strict=True)
+    space = SampleAxis(observations.x, tuple(extents), tuple(e * (1 if p else PADDING) for e, p in padded))
+    time = SampleAxis(observations.t[:, None], (duration,), (PADDING * duration,))
+    error = DenseLeftOut(on_closed_axes((space, time)), values, groupings(observations, sliced), step)
+    found = _scanned(observations.domain, len(values), error)
+    return error, _simplex(found, observations.domain, error)
+
+
+def _by_waves(
+    observations: Observations,
+    values: np.ndarray,
+    sliced: str,
+    rng: np.random.Generator,
+    step: Callable[[], object],
+) -> tuple[LeftOut, Found]:
+    domain = observations.domain
+
+    def within(rows: np.ndarray, box: Domain, sliced: str) -> LeftOut:
+        o = observations
+        part = o if len(rows) == len(o) else Observations(o.x[rows], o.t[rows], o.y[rows], box)
+        return LeftOut(part, values[rows], sliced, rng, step)
+
+    everything = within(np.arange(len(values)), domain, sliced)
+    few = _rows(len(values), _SCANNED, rng)
+    # a few samples of each sensor or frame are scattered samples
+    error = everything if len(few) == len(values) else within(few, domain, "")
+    found = _scanned(domain, len(few), error)
+    window, rows = _window(observations, values, found[0], rng)
+    error = everything if window is domain else within(rows, window, sliced)
+    best = _simplex(found, domain, error)
+    everything.least = min(everything.least, error.least)
+    return everything, best
+
+
+def _simplex(found: Found, domain: Domain, error: Error) -> Found:
+    """Downhill from what the scan found, then with the other family for each factor where that is near."""
+    kernels, nugget = lowered(*found, domain.extents, error, _EVALUATIONS[0])
+    for axis in range(len(kernels)):
+        other = FAMILIES[1 - FAMILIES.index(kernels[axis].family)]
+        changed = Kernel(other, kernels[axis].lengths)
+        trial = (*kernels[:axis], changed, *kernels[axis + 1 :])
+        if error(trial, nugget) < _NEAR * error(kernels, nugget):
+            candidate = lowered(trial, nugget, domain.extents, error, _EVALUATIONS[1])
+            if error(*candidate) < error(kernels, nugget):
+                kernels, nugget = candidate
+    return kernels, nugget
+
+
+def _scanned(domain: Domain, count: int, error: Error) -> Found:
+    *extents, duration = domain.extents
+    least = count ** (-1 / (len(extents) + 1))
+    found = []
+    for family in FAMILIES:
+        fraction, rises, lowest = _LARGEST, 0, np.inf
+        while fraction > least and rises < _RISES:
+            kernels = (
+                Kernel(family, tuple(fraction * e for e in extents)),
+                Kernel(family, (fraction * duration,)),
+            )
+            tried = [(error(kernels, nugget), kernels, nugget) for nugget in _NUGGETS]
+            best = min(tried, key=lambda entry: entry[0])
+            rises += best[0] > lowest
+            lowest = min(lowest, best[0])
+            found.append(best)
+            fraction /= _RATIO
+    _, kernels, nugget = min(found, key=lambda entry: entry[0])
+    return kernels, nugget
+
+
+def _rows(count: int, most: int, rng: np.random.Generator) -> np.ndarray:
+    return np.arange(count) if count <= 1.5 * most else np.sort(rng.choice(count, most, replace=False))
+
+
+def _window(
+    observations: Observations, values: np.ndarray, kernels: tuple[Kernel, ...], rng: np.random.Generator
+) -> tuple[Domain, np.ndarray]:
+    """A box of a dozen length scales per axis where most happens, and rows of samples in it."""
+    domain = observations.domain
+    lengths = np.array([length for chosen in kernels for length in chosen.lengths])
+    low, extents = np.array((*domain.low, domain.t0)), np.array(domain.extents)
+    if len(observations) <= _SEARCHED:
+        return domain, np.arange(len(observations))
+    size = np.minimum(extents, _WINDOW * lengths)
+    points = np.column_stack([observations.x, observations.t])
+    best = (-1.0, low, np.arange(0))
+    for _ in range(_PLACES):
+        corner = low + rng.random(len(low)) * (extents - size)
+        inside = np.flatnonzero(np.all((points >= corner) & (points <= corner + size), axis=1))
+        energy = float(np.sum(values[inside] ** 2))
+        best = max(best, (energy, corner, inside), key=lambda b: b[0])
+    _, corner, inside = best
+    ends = corner + size
+    closed = tuple(bool(p and s == e) for p, s, e in zip(domain.periodic, size, extents, strict=False))
+    window = Domain(
+        tuple(corner[:-1].tolist()), tuple(ends[:-1].tolist()), float(corner[-1]), float(ends[-1]), closed
+    )
+    return window, inside[_rows(len(inside), _SEARCHED, rng)]

@@ -1,0 +1,113 @@
+"""Scattered samples -> posterior of a Gaussian process whose kernel is a product of space and time.
+
+Probes that move, clocks of their own, points at random: after one pass of Fourier sums over the samples the
+solve does not depend on their number.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float
+
+from fts.domain import Domain, grid_points
+from fts.kernel import scan
+from fts.kernel.conjugate import Solution
+from fts.kernel.normal import Mean, System, build, mean_of, solve
+from fts.kernel.prior import prior, refit
+from fts.kernel.search import Choice
+from fts.kernel.slices import Sums, arrange
+from fts.observations import Observations, distinct_rows
+
+_FEW = 8  # samples per sensor, or per frame, at least, for these to be slices
+_MOST_SLICES = 2000  # their kernel matrix is decomposed
+_TOLERANCE, _MOST, _EASIER = 1e-7, 1000, 10.0
+
+
+@dataclass(frozen=True)
+class ScatteredPosterior:
+    """A Gaussian process given scattered samples, by coefficients of slices and waves."""
+
+    sums: Sums
+    system: System
+    z: Float[np.ndarray, "..."]
+    choice: Choice
+    mean: float
+    scale: float
+    amplitude: float  # prior variance, in squared units of scale
+    noise: float
+    steps: int  # of the conjugate gradients
+    seconds: float = 0.0
+
+    @property
+    def domain(self) -> Domain:
+        """The box the process lives on."""
+        return self.system.layout.domain
+
+    @cached_property
+    def _function(self) -> Mean:
+        return mean_of(self.system, self.z)
+
+    def standardized(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
+        """The posterior mean less `mean`, in units of `scale`."""
+        return self._function.on_grid(*axes)
+
+    def on_grid(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
+        """The posterior mean on the tensor grid of the axes (x, [y,] t)."""
+        return self.mean + self.scale * self.standardized(*axes)
+
+    def error(self, nodes: list[np.ndarray], rng: np.random.Generator) -> Float[np.ndarray, "..."]:
+        """f - E[f | f at the samples + noise] on the tensor grid of the nodes, f drawn from the prior."""
+        frames = self.system.layout.sliced == "frames"
+        wanted = nodes[-1][:, None] if frames else grid_points(tuple(nodes[:-1]))
+        known, truth = prior(self.system, wanted, rng)
+        mean = mean_of(self.system, refit(self.sums, self.system, known, rng))
+        missed = mean.along(truth, *nodes) - mean.on_grid(*nodes)
+        return self.scale * np.sqrt(self.amplitude) * missed
+
+
+def condition(
+    observations: Observations, rng: np.random.Generator, step: Callable[[], object]
+) -> ScatteredPosterior:
+    """The Gaussian process given samples anywhere, kernels chosen by what they predict of those left out."""
+    began = time.perf_counter()
+    mean, scale = float(observations.y.mean()), float(observations.y.std())
+    values = (observations.y - mean) / scale
+    sliced = _sliced(observations)
+    choice, amplitude = scan.choose(observations, values, sliced, rng, step)
+    sums = Sums(arrange(observations.x, observations.t, observations.domain, sliced), values)
+    choice, system, solution = _solved(sums, choice)
+    step()
+    noise = scale * _noise(values, system, solution.z)
+    seconds = time.perf_counter() - began
+    return ScatteredPosterior(
+        sums, system, solution.z, choice, mean, scale, amplitude, noise, solution.steps, seconds
+    )
+
+
+def _sliced(observations: Observations) -> str:
+    """Whether sensors or frames recur often enough to be slices."""
+    n = len(observations)
+    for name, points in (("sensors", observations.x), ("frames", observations.t[:, None])):
+        count = len(distinct_rows(points)[0])
+        if count <= min(n / _FEW, _MOST_SLICES, np.sqrt(n)):
+            return name
+    return ""
+
+
+def _solved(sums: Sums, choice: Choice) -> tuple[Choice, System, Solution]:
+    """The solve, with a larger nugget where it does not converge."""
+    while True:
+        system = build(sums, choice.kernels, choice.nugget)
+        solution = solve(system, system.right, tolerance=_TOLERANCE, most=_MOST)
+        if solution.converged or choice.nugget >= 1:
+            return choice, system, solution
+        choice = replace(choice, nugget=_EASIER * choice.nugget)
+
+
+def _noise(values: np.ndarray, system: System, z: np.ndarray) -> float:
+    """Deviation of the noise: of the residuals, less the freedom that the field has taken from them."""
+    left = float(values @ values - 2 * np.vdot(z, system.right) + np.vdot(z, system.normal(z)))
+    return float(np.sqrt(max(left, 0.0) / max(len(values) - system.freedom, 1)))

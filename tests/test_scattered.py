@@ -1,0 +1,244 @@
+"""Closed-form fields from samples anywhere: against dense processes and full grids, and their invariances."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import fts
+from fts.domain import Domain
+from fts.kernel import closed_form, conjugate, holes, normal, scattered
+from fts.kernel.covariance import Kernel, distance, kernel
+from fts.kernel.draws import DrawnVariance, drawn
+from fts.kernel.posterior import Posterior, condition_holed
+from fts.kernel.slices import Sums, arrange
+from fts.kernel.waves import PADDING, Box, fourier_sums, trigonometric
+from fts.observations import Observations
+
+NUGGET = 1e-3
+DOMAINS = (
+    Domain((0.0,), (2.0,), -1.0, 1.0, (True,)),
+    Domain((0.0, 1.0), (1.0, 3.0), 0.0, 2.0, (False, True)),
+    Domain((0.0, 1.0, 0.0), (1.0, 3.0, 1.0), 0.0, 2.0, (False, True, False)),
+)
+
+
+def _silent() -> None:
+    return None
+
+
+def _cloud(
+    domain: Domain, sliced: str, count: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Points anywhere, at a few sensors, or in a few frames."""
+    x = rng.uniform(domain.low, domain.high, (count, domain.dimension))
+    t = rng.uniform(domain.t0, domain.t1, count)
+    if sliced == "sensors":
+        x = x[rng.integers(0, 12, count)]
+    if sliced == "frames":
+        t = t[rng.integers(0, 12, count)]
+    return x, t
+
+
+def _covariance(a: tuple, b: tuple, kernels: tuple[Kernel, ...], domain: Domain, sliced: str) -> np.ndarray:
+    """The kernel between points, on closed axes where waves carry them."""
+    *extents, duration = domain.extents
+    periods = [e if closed else e * PADDING for e, closed in zip(extents, domain.periodic, strict=True)]
+    if sliced == "sensors":
+        periods = [e if closed else None for e, closed in zip(extents, domain.periodic, strict=True)]
+    last = None if sliced == "frames" else duration * PADDING
+    matrix = kernel(kernels[1].family, distance(a[1], b[1], last) / kernels[1].lengths[0])
+    for i, (period, length) in enumerate(zip(periods, kernels[0].lengths, strict=True)):
+        matrix = matrix * kernel(kernels[0].family, distance(a[0][:, i], b[0][:, i], period) / length)
+    return matrix
+
+
+def _kernels(domain: Domain) -> tuple[Kernel, ...]:
+    share = 0.35 if domain.dimension < 3 else 0.8  # four axes of short waves are many
+    lengths = tuple(share * e for e in domain.extents[:-1])
+    return Kernel("rational", lengths), Kernel("gaussian", (share * domain.extents[-1],))
+
+
+@pytest.mark.parametrize("sliced", ["", "sensors", "frames"])
+@pytest.mark.parametrize("domain", DOMAINS, ids=["1D", "2D", "3D"])
+def test_solve_is_that_of_the_dense_process(
+    domain: Domain, sliced: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(normal, "_FEWEST_WAVES", 1 << 15)
+    x, t = _cloud(domain, sliced, 250, rng)
+    y = np.sin(3 * x[:, 0] + t) + 0.3 * rng.standard_normal(250)
+    kernels = _kernels(domain)
+    system = normal.build(Sums(arrange(x, t, domain, sliced), y), kernels, NUGGET)
+    solution = normal.solve(system, system.right, tolerance=1e-10, most=2000)
+    assert solution.converged
+    matrix = _covariance((x, t), (x, t), kernels, domain, sliced) + NUGGET * np.eye(250)
+    wanted = _cloud(domain, "", 40, rng)
+    expected = _covariance(wanted, (x, t), kernels, domain, sliced) @ np.linalg.solve(matrix, y)
+    mean = normal.mean_of(system, solution.z)
+    assert np.allclose(mean.at(*wanted), expected, atol=2e-4)
+    axes = [np.unique(column)[:3] for column in (*wanted[0].T, wanted[1])]
+    points = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, len(axes))
+    assert np.allclose(mean.on_grid(*axes).ravel(), mean.at(points[:, :-1], points[:, -1]), atol=1e-8)
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3, 4])
+def test_sums_and_densities_are_those_of_the_functions(axes: int, rng: np.random.Generator) -> None:
+    most, count = (5, 4, 3, 2)[:axes], 60
+    theta = [rng.uniform(-np.pi, np.pi, count) for _ in most]
+    rows = np.ones((count, 1))
+    for angle, m in zip(theta, most, strict=True):
+        rows = (rows[:, :, None] * trigonometric(angle, m)[:, None, :]).reshape(count, -1)
+    box, y = Box(most), rng.standard_normal(count)
+    z = rng.standard_normal(box.shape)
+    doubled = [2 * m for m in most]
+    assert np.allclose(box.values(theta, z), rows @ z.ravel(), atol=1e-9)
+    assert np.allclose(box.sums(fourier_sums(theta, y, doubled)).ravel(), rows.T @ y, atol=1e-9)
+    density = box.density(fourier_sums(theta, np.ones(count), doubled))
+    applied = box.analyze(density * box.synthesize(z))
+    assert np.allclose(applied.ravel(), rows.T @ (rows @ z.ravel()), atol=1e-8)
+
+
+def test_sums_in_chunks_are_the_sums(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+    theta, y = [rng.uniform(-3, 3, 100)], rng.standard_normal(100)
+    whole = fourier_sums(theta, y, [7])
+    monkeypatch.setattr("fts.kernel.waves._CHUNK", 33)
+    assert np.allclose(fourier_sums(theta, y, [7]), whole, atol=1e-10)
+
+
+def test_a_grid_with_holes_is_the_dense_process(rng: np.random.Generator) -> None:
+    domain = DOMAINS[0]
+    x, t = np.sort(rng.uniform(0, 2, 15)), np.linspace(-1, 1, 14)
+    known = rng.random((15, 14)) < 0.7
+    xx, tt = (a[known] for a in np.meshgrid(x, t, indexing="ij"))
+    y = np.sin(3 * xx + tt)
+    observations = Observations(xx[:, None], tt, y, domain)
+    samples = holes.holed(observations, y)
+    assert samples is not None
+    assert np.array_equal(samples.known, known)
+    kernels = _kernels(domain)
+    system = holes._system(samples, kernels, NUGGET, samples.known)
+    solution = system.solve(samples.values)
+    assert solution.converged
+    choice = holes.Choice(kernels, NUGGET, (0.0, 0.0))
+    process = Posterior(
+        samples.parts, system.spectra, choice, system.weights(solution.z), 0.0, 1.0, 1.0, domain, 0.0, system
+    )
+    axes = np.linspace(0, 2, 7), np.linspace(-1, 1, 5)
+    where = tuple(a.ravel() for a in np.meshgrid(*axes, indexing="ij"))
+    ks, kt = kernels
+    times = kernel(kt.family, distance(tt, tt, None) / kt.lengths[0])
+    matrix = kernel(ks.family, distance(xx, xx, 2.0) / ks.lengths[0]) * times + NUGGET * np.eye(len(y))
+    rows = kernel(ks.family, distance(where[0], xx, 2.0) / ks.lengths[0])
+    rows = rows * kernel(kt.family, distance(where[1], tt, None) / kt.lengths[0])
+    assert np.allclose(process.on_grid(*axes).ravel(), rows @ np.linalg.solve(matrix, y), atol=1e-5)
+
+
+def _wave(x: np.ndarray, t: np.ndarray) -> np.ndarray:
+    return np.exp(np.sin(np.pi * (x - 0.5 * t))) + 0.3 * np.cos(2 * np.pi * x + t)
+
+
+def _random(count: int, noise: float, seed: int = 3) -> Observations:
+    rng = np.random.default_rng(seed)
+    x, t = _cloud(DOMAINS[0], "", count, rng)
+    y = _wave(x[:, 0], t)
+    return Observations(x, t, y + noise * y.std() * rng.standard_normal(count), DOMAINS[0])
+
+
+GRID = np.linspace(0, 2, 41), np.linspace(-1, 1, 33)
+TRUTH = _wave(*np.meshgrid(*GRID, indexing="ij"))
+
+
+@pytest.fixture(scope="module")
+def noisy() -> tuple[Observations, scattered.ScatteredPosterior]:
+    observations = _random(800, 0.1)
+    posterior = closed_form.given(observations, progress=False)
+    assert isinstance(posterior, scattered.ScatteredPosterior)
+    return observations, posterior
+
+
+def test_scattered_samples_give_the_field_and_its_noise(noisy: tuple) -> None:
+    observations, posterior = noisy
+    error = np.linalg.norm(posterior.on_grid(*GRID) - TRUTH) / np.linalg.norm(TRUTH - TRUTH.mean())
+    assert error < 0.06
+    assert posterior.noise == pytest.approx(0.1 * TRUTH.std(), rel=0.2)
+    field = closed_form.freeze(posterior, observations)
+    tolerance = field.made.parameters["tolerance"] * posterior.scale
+    assert np.std(field.on_grid(*GRID) - posterior.on_grid(*GRID)) < 3 * tolerance
+    assert {"noise_estimate", "left_out", "kernels", "nugget"} <= set(field.made.parameters)
+
+
+def test_clean_scattered_samples_are_interpolated() -> None:
+    posterior = closed_form.given(_random(600, 0.0), progress=False)
+    assert np.std(posterior.on_grid(*GRID) - TRUTH) < 2e-3 * TRUTH.std()
+
+
+def test_variance_covers_what_the_field_misses(noisy: tuple) -> None:
+    observations, posterior = noisy
+    variance = DrawnVariance(posterior)
+    claimed = np.sqrt(variance.on_grid(*GRID))
+    missed = np.abs(posterior.on_grid(*GRID) - TRUTH)
+    assert 0.85 < np.mean(missed < 2 * claimed) <= 1
+    assert 0.5 < np.sqrt(np.mean(missed**2) / np.mean(claimed**2)) < 2
+    field = closed_form.freeze(posterior, observations)
+    one, two = drawn(posterior, field, 2, np.random.default_rng(0))
+    assert not np.allclose(one.on_grid(*GRID), two.on_grid(*GRID))
+    assert np.array_equal(DrawnVariance(posterior).on_grid(*GRID), variance.on_grid(*GRID))
+
+
+def test_order_units_and_origin_do_not_matter(noisy: tuple) -> None:
+    observations, posterior = noisy
+    again = closed_form.given(observations, progress=False)
+    assert np.array_equal(again.on_grid(*GRID), posterior.on_grid(*GRID))
+    o, d = observations, observations.domain
+    scaled = Domain((0.0,), (20.0,), -3.0, 3.0, d.periodic)
+    other = closed_form.given(Observations(10 * o.x, 3 * o.t, 5 * o.y + 7, scaled), progress=False)
+    moved = 5 * posterior.on_grid(*GRID) + 7
+    assert np.allclose(other.on_grid(10 * GRID[0], 3 * GRID[1]), moved, atol=1e-3 * moved.std())
+
+
+def _sensors(jitter: float, drop: int) -> Observations:
+    rng = np.random.default_rng(8)
+    x = (np.arange(20) + rng.uniform(0.1, 0.9, 20)) / 10
+    xx, tt = np.repeat(x, 30), np.tile(np.linspace(-1, 1, 30), 20)
+    y0 = np.random.default_rng(9).standard_normal(600)
+    tt = np.clip(tt + jitter * rng.uniform(-1, 1, 600), -1, 1)
+    y = _wave(xx, tt) + 0.1 * TRUTH.std() * y0
+    keep = np.sort(rng.permutation(600)[drop:])
+    return Observations(xx[keep, None], tt[keep], y[keep], DOMAINS[0])
+
+
+@pytest.mark.parametrize(("jitter", "drop"), [(0.0, 1), (1e-3, 0), (0.0, 180)])
+def test_holes_and_own_clocks_keep_the_quality_of_the_grid(jitter: float, drop: int) -> None:
+    def error(observations: Observations) -> float:
+        posterior = closed_form.given(observations, progress=False)
+        return float(np.std(posterior.on_grid(*GRID) - TRUTH) / TRUTH.std())
+
+    allowed = 1.15 if drop < 2 else 1.6  # a third of the samples is a fifth of the accuracy
+    assert error(_sensors(jitter, drop)) < allowed * error(_sensors(0.0, 0))
+
+
+def test_few_holes_converge_to_the_full_grid() -> None:
+    full = closed_form.given(_sensors(0.0, 0), progress=False)
+    one = condition_holed(_sensors(0.0, 1), np.random.default_rng(0), _silent)
+    assert one is not None
+    assert np.std(one.on_grid(*GRID) - full.on_grid(*GRID)) < 0.02 * TRUTH.std()
+    claimed, exact = (closed_form.variance_of(p).on_grid(*GRID) for p in (one, full))
+    assert np.mean(claimed) == pytest.approx(np.mean(exact), rel=0.25)
+
+
+def test_a_solve_that_does_not_converge_says_so() -> None:
+    matrix = np.diag(np.geomspace(1e-8, 1, 50))
+    found = conjugate.solve(lambda z: matrix @ z, lambda z: z, np.ones(50), tolerance=1e-10, most=5)
+    assert not found.converged
+    assert found.residual > 1e-10
+
+
+def test_the_default_recipe_takes_the_kernel_for_any_samples() -> None:
+    field, variance = fts.fit_with_variance(_random(400, 0.1), progress=False)
+    assert field.made.recipe == "kernel"
+    assert isinstance(variance, DrawnVariance)
+
+
+def test_constant_samples_are_refused() -> None:
+    with pytest.raises(ValueError, match="constant field"):
+        fts.fit(replace(_random(300, 0.0), y=np.ones(300)), progress=False)
