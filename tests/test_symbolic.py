@@ -212,6 +212,11 @@ def test_a_function_scores_by_its_family_and_its_distance():
     assert (other["exact"], other["kappa"], other["m"]) == (False, None, None)
     with pytest.raises(ValueError, match="D_xx"):
         metrics.score_function(Equation.parse("u_t = u_x"), truth, states)
+    # An answer without a value on part of the range is wrong, not missing, though its family may be right.
+    for text in ("D_xx((2*u - 1)^1.19)", "D_xx(log(u - 1))", "D_xx((u - 0.75)^-1)"):
+        partial = metrics.score_function(Equation.parse(f"u_t = 0.1 {text}"), truth, states)
+        assert (partial["exact"], partial["f1"], partial["m"]) == (False, 0.0, None)
+        assert partial["e_xi"] == pytest.approx(1.0)
 
 
 def test_table_cells_are_means_over_recovered_runs():
