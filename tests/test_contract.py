@@ -3,17 +3,21 @@
 import hashlib
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from fts import methods
+from fts.baselines.checkpoints import Checkpoint
 from fts.domain import Domain
 from fts.equations.terms import Library
 from fts.observations import Observations
 from fts.params import DEEPMOD, DL_PDE, PINN_SR, TEST_SEEDS, WEAK_PDE_LEARN
 from fts.studies import plans, runs
+from fts.studies.runs import Task
+from fts.studies.workers import run_study
 from fts.svws.selection import Selection
 
 LIBRARY = Library.parse(["1", "u", "u_x", "u*u_x", "u_xx"])
@@ -53,6 +57,22 @@ NOTHING: dict[str, Callable[[Any], Any]] = {
 }
 
 
+class Here:
+    """A client with one worker, this process."""
+
+    def submit(self, run: Callable[[Task], Any], task: Task, **_: Any) -> Any:
+        record = run(task)
+
+        class Done:
+            def exception(self) -> None: ...
+            def result(self) -> Any:
+                return record
+
+            def release(self) -> None: ...
+
+        return Done()
+
+
 def waves(n: int = 240) -> Observations:
     """Scattered samples of two decaying waves."""
     rng = np.random.default_rng(0)
@@ -81,6 +101,26 @@ def test_the_order_of_the_library_does_not_matter_to_methods_that_train(name: st
     found, other = solve(name).coefficients, solve(name, turned).coefficients
     # Sums of single precision in another order.
     assert other == pytest.approx(found, rel=2e-2, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_only_a_network_that_never_sees_an_equation_is_indifferent_to_the_unit_of_length(name: str) -> None:
+    """x in quarters of its unit: DL-PDE's network has the box for its unit, and each column its length.
+
+    The others weigh a residual in physical units against the samples, or have the coordinates raw.
+    """
+    samples, (params, length) = waves(), (TRAINED[name], 4.0)
+    box = samples.domain
+    wide = replace(box, low=(length * box.low[0],), high=(length * box.high[0],))
+    stretched = replace(samples, x=length * samples.x, domain=wide)
+    found, other = (
+        methods.method(name)(one, LIBRARY, params, np.random.default_rng(2)) for one in (samples, stretched)
+    )
+    expected = found.xi * length ** np.array([term.order for term in LIBRARY])
+    x, t = np.linspace(0, 6, 7), np.linspace(0, 1, 5)
+    same = np.allclose(other.field.on_grid(length * x, t), found.field.on_grid(x, t), rtol=1e-3)
+    assert (same and np.allclose(other.xi, expected, rtol=1e-3)) == (name == "DL-PDE")
+    assert found.xi.any() or name != "DL-PDE"
 
 
 @pytest.mark.parametrize("name", TRAINED)
@@ -133,3 +173,53 @@ def test_samples_are_read_and_not_changed(name: str) -> None:
     before = _digest(samples)
     methods.method(name)(samples, LIBRARY, TRAINED[name], np.random.default_rng(2))
     assert _digest(samples) == before
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_a_killed_training_of_a_study_goes_on_to_the_same_record(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A study is killed while it trains; started again, it records what an undisturbed one does."""
+    client = pytest.importorskip("distributed", reason="Dask is not installed (extra `studies`)")
+    monkeypatch.setattr(client, "as_completed", list)
+    monkeypatch.setattr("fts.baselines.deepmod._KEPT", 10)
+    params = TRAINED[name]
+    if name == "DL-PDE":
+        params = replace(params, surrogate=replace(params.surrogate, check_every=10))
+    task = Task("baselines", "kdv", "S20", TEST_SEEDS[0], 0.0, name, name, params)
+    (whole,) = run_study([task], tmp_path / "whole.jsonl", Here())
+    assert not whole.error
+    state = runs.training_file(tmp_path / "baselines.training", task.key)
+    killed = _killed_after(Checkpoint.save, 2)
+    with monkeypatch.context() as patched:
+        patched.setattr(Checkpoint, "save", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run_study([task], tmp_path / "baselines.jsonl", Here())
+    assert state.is_file(), "the state outlives the study"
+    assert not (tmp_path / "baselines.jsonl").exists()
+    loaded: list[Any] = []
+    monkeypatch.setattr(Checkpoint, "load", _noting(Checkpoint.load, loaded))
+    (resumed,) = run_study([task], tmp_path / "baselines.jsonl", Here())
+    assert loaded[0] is not None, "it did not begin anew"
+    assert (resumed.terms, resumed.score) == (whole.terms, whole.score)
+    assert resumed.extra["notes"] == whole.extra["notes"]
+    assert not state.exists(), "a recorded run needs no state"
+
+
+def _killed_after(save: Callable[..., None], times: int) -> Callable[..., None]:
+    calls = iter(range(times))
+
+    def killed(*arguments: Any) -> None:
+        save(*arguments)
+        if next(calls, None) is None:
+            raise KeyboardInterrupt
+
+    return killed
+
+
+def _noting(load: Callable[..., Any], loaded: list[Any]) -> Callable[..., Any]:
+    def noting(*arguments: Any) -> Any:
+        loaded.append(load(*arguments))
+        return loaded[-1]
+
+    return noting

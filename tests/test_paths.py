@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_contract import Here
 
 from fts import files
 from fts.baselines.deepmod import deepmod
@@ -22,7 +23,6 @@ from fts.paths.recorder import RECORDED, Recorder, record_deepmod, record_weak_p
 from fts.paths.support_path import SupportPath, load_path
 from fts.plots import paths as figures
 from fts.studies import path_tables, plans, published, recorded, records, runs, tables, verify
-from fts.studies.runs import Task
 from fts.svws.selection import Selection
 
 DOMAIN = Domain((0.0,), (2 * np.pi,), 0.0, 1.0, (True,))
@@ -233,22 +233,6 @@ def test_a_path_comes_back_whole_or_not_at_all(tmp_path: Path) -> None:
         load_path(file)
     with pytest.raises(ValueError, match="do not belong to checks"):
         replace(path, since=path.since + 1000)
-
-
-class Here:
-    """A client with one worker, this process."""
-
-    def submit(self, run: Any, task: Task, **_: Any) -> Any:
-        record = run(task)
-
-        class Done:
-            def exception(self) -> None: ...
-            def result(self) -> Any:
-                return record
-
-            def release(self) -> None: ...
-
-        return Done()
 
 
 def test_a_recorded_run_is_the_run_of_the_table_and_is_made_once(

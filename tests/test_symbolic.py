@@ -13,7 +13,7 @@ from fts.equations.equation import Equation
 from fts.equations.terms import Library, Term
 from fts.explorers.pools import PoolExplorer, PoolRuns
 from fts.fields.given import CallableField
-from fts.params import SYMBOLIC, THAW, FieldParams, SymbolicRunParams
+from fts.params import SYMBOLIC, THAW, WEIGH, FieldParams, SymbolicRunParams
 from fts.plots import symbolic as figures
 from fts.studies import plans, published, symbolic, verify
 from fts.studies.records import RunRecord
@@ -27,6 +27,7 @@ from fts.symbolic.search import search
 from fts.symbolic.select import choose, merge, run_systems, select_function
 from fts.symbolic.trees import read
 from fts.symbolic.variation import cross, fits, mutate, random_tree
+from fts.symbolic.weigh import weigh, whitening
 from fts.weak.assembly import assemble
 
 KAPPA, M = 0.1, 1.73
@@ -201,6 +202,30 @@ def test_thawing_needs_a_periodic_axis(wave, noisy):
         thawing.thaw(canonical(read("u^1.7")), wave, bounded, THAW)
 
 
+def test_whitened_rows_have_unit_covariance_and_a_floor_counts_them_alike(rng):
+    rows = rng.standard_normal((400, 6)) @ rng.standard_normal((6, 6))
+    metric = whitening(rows, 0.0)
+    np.testing.assert_allclose(np.cov((rows @ metric).T), np.eye(6), atol=1e-9)
+    even = whitening(rows, 1e9)
+    np.testing.assert_allclose(even / even[0, 0], np.eye(6), atol=1e-6)
+
+
+def test_weighting_finds_an_exact_law_whatever_the_field_may_miss(wave, rng):
+    # Errors that are large where the field is: rows there count less, and the law is the same.
+    bumps = [(0.02 * rng.standard_normal(), rng.random()) for _ in range(140)]
+    draws = [
+        CallableField(
+            lambda x, t, a=a, s=s: travelling_wave(x, t) + a * np.cos(2 * np.pi * (3 * x + s)), wave.domain
+        )
+        for a, s in bumps
+    ]
+    start = canonical(read("0.12 * u^1.6"))
+    found = weigh(start, wave, draws, SYMBOLIC, WEIGH, rng)
+    assert power_law(found) == pytest.approx((KAPPA, M), rel=2e-3)
+    with pytest.raises(ValueError, match="no covariance"):
+        weigh(start, wave, draws[:1], SYMBOLIC, WEIGH, rng)
+
+
 def test_a_function_scores_by_its_family_and_its_distance():
     truth, states = Equation.parse("u_t = 0.1 D_xx(u^1.73)"), (0.3, 1.2)
     exact = metrics.score_function(truth, truth, states)
@@ -287,3 +312,7 @@ def test_the_chapters_table_holds_our_rows_and_the_published_ones():
     assert {row[0] for row in rows} == {*symbolic.ROWS, "published", "PySR, published, not rerun"}
     assert ("published", "5%", "5/5", "0.0976 ± 0.0026", "1.682 ± 0.116") in rows
     assert len(figures.functions(runs).axes) == 6
+    assert len(figures.curves(runs).axes) == len(figures.exponents_moved(runs).axes) == 3
+    started, ended = np.array(figures.moves(one for one in runs if one.row == "paper")).T
+    assert started.size == 15
+    assert np.abs(ended - M).mean() < np.abs(started - M).mean()

@@ -5,8 +5,9 @@ random generator's state is therefore part of it.
 """
 
 import hashlib
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,22 @@ class Diverged(ArithmeticError):
     """The loss of a training is no longer a number."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Checkpoint:
-    """Where one run keeps its state; without a path nothing is kept and nothing found."""
+    """Where one run keeps its state; without a path nothing is kept and nothing found.
+
+    It has the run's clock, too: what is spent before a training is interrupted counts.
+    """
 
     path: Path | None
     run: str  # names the samples, library and settings the state belongs to
+    before: float = 0.0  # seconds that the stored state took
+    began: float = field(default_factory=time.process_time)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of the core that the run has taken, those before an interruption included."""
+        return self.before + time.process_time() - self.began
 
     def save(
         self, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray], rng: np.random.Generator
@@ -38,6 +49,7 @@ class Checkpoint:
         """Replace the stored state by this one."""
         if self.path is not None:
             kept = {"run": self.run, "state": dict(header), "generator": rng.bit_generator.state}
+            kept["seconds"] = self.seconds
             files.save_arrays(self.path, _KIND, kept, arrays)
 
     def load(self, rng: np.random.Generator) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
@@ -48,6 +60,7 @@ class Checkpoint:
         if kept["run"] != self.run:
             raise ValueError(f"{self.path} belongs to another run: remove it, or give another path")
         rng.bit_generator.state = kept["generator"]
+        self.before = kept["seconds"]
         return kept["state"], arrays
 
     def remove(self) -> None:

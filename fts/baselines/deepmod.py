@@ -5,9 +5,8 @@ authors' release, DeePyMoD 2.2.0: raw coordinates and data, equal weights, Adam,
 threshold; `deepymod_reference` runs the release itself on the same rows.
 """
 
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +46,10 @@ def deepmod(
     rng: np.random.Generator,
     *,
     callback: Watcher | None = None,
+    checkpoint: Path | None = None,
 ) -> Selection:
     """The terminal terms and their coefficients; an empty equation where all were dropped."""
-    found = train_deepmod(observations, library, params, rng, callback=callback)
+    found = train_deepmod(observations, library, params, rng, callback=callback, checkpoint=checkpoint)
     return Selection(
         library,
         found.xi,
@@ -76,18 +76,17 @@ def train_deepmod(
     it. A run with a checkpoint continues one that was interrupted, to the same bits.
     """
     with one_thread():
-        began = time.process_time()
-        training = DeepMoDTraining(observations, library, params, rng, params.max_iterations)
         kept = checkpoint_of(checkpoint, observations, library, params)
+        training = DeepMoDTraining(observations, library, params, rng, params.max_iterations)
         # The same samples may be trained on from several starts.
-        kept = replace(kept, run=f"{kept.run}-{training.seed}")
-        before = training.load(kept, rng)
+        kept.run = f"{kept.run}-{training.seed}"
+        training.load(kept, rng)
         while training.iteration < params.max_iterations and not training.schedule.converged:
             _iterate(training, callback)
             if training.iteration % _KEPT == 0:
-                training.save(kept, before + time.process_time() - began, rng)
-        seconds = before + time.process_time() - began
-        training.save(kept, seconds, rng)
+                training.save(kept, rng)
+        seconds = kept.seconds
+        training.save(kept, rng)
         # The last step moved the network, and the last check perhaps the terms: one more solve.
         training.solve()
         notes = _notes(training)

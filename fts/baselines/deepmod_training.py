@@ -134,19 +134,19 @@ class DeepMoDTraining:
         """The network as a field."""
         return taylor.unpack(self.theta, self.sizes).freeze("tanh", self.bounds, self.domain)
 
-    def save(self, checkpoint: Checkpoint, seconds: float, rng: np.random.Generator) -> None:
-        """Keep everything the next iteration depends on, and the time spent."""
+    def save(self, checkpoint: Checkpoint, rng: np.random.Generator) -> None:
+        """Keep everything the next iteration depends on."""
         arrays = {"mask": self.mask.astype(np.uint8)}
         for head, state in (("now", self._state()), ("best", self.best)):
             arrays |= {f"{head}_{name}": tensor.cpu().numpy() for name, tensor in state.items()}
-        header = {"iteration": self.iteration, "schedule": vars(self.schedule), "seconds": seconds}
+        header = {"iteration": self.iteration, "schedule": vars(self.schedule)}
         checkpoint.save(header, arrays, rng)
 
-    def load(self, checkpoint: Checkpoint, rng: np.random.Generator) -> float:
-        """Continue where a stored run stood; the seconds it had taken."""
+    def load(self, checkpoint: Checkpoint, rng: np.random.Generator) -> None:
+        """Continue where a stored run stood, if there is one."""
         stored = checkpoint.load(rng)
         if stored is None:
-            return 0.0
+            return
         header, arrays = stored
         self.iteration, self.schedule = header["iteration"], Schedule(**header["schedule"])
         self.mask = arrays["mask"].astype(bool)
@@ -159,7 +159,6 @@ class DeepMoDTraining:
             for head in ("now_", "best_")
         )
         self._restore(now)
-        return header["seconds"]
 
     def _coefficients(self, columns: Tensor, u_t: Tensor) -> tuple[np.ndarray, np.ndarray]:
         """xi on the terms in play, and the same in units of the columns and of ||u_t||."""

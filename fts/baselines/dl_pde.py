@@ -6,6 +6,7 @@ inside the box, the meta-data, and STRidge at a fixed tolerance on unit columns 
 
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import torch
 from jaxtyping import Float
 
 from fts.baselines import taylor
+from fts.baselines.checkpoints import Checkpoint, checkpoint_of
 from fts.baselines.stridge import survivors
 from fts.baselines.surrogate import Surrogate, fit_surrogate
 from fts.domain import Domain, grid_points
@@ -27,27 +29,38 @@ _CHUNK = 1 << 11
 
 
 def dl_pde(
-    observations: Observations, library: Library, params: DLPDEParams, rng: np.random.Generator
+    observations: Observations,
+    library: Library,
+    params: DLPDEParams,
+    rng: np.random.Generator,
+    *,
+    checkpoint: Path | None = None,
 ) -> Selection:
     """The terms that survive on the surrogate's derivatives, refit there by ridge."""
     taylor.plan_columns(library, observations.domain.dimension)  # refused before the training, not after
-    began = time.process_time()
-    surrogate, notes = fit_again(observations, params, rng)
+    kept = checkpoint_of(checkpoint, observations, library, params)
+    surrogate, notes = fit_again(observations, params, rng, kept)
     fitted = time.process_time()
+    seconds = {"fit": kept.seconds}
     found = select_on(surrogate, library, params)
-    seconds = {"fit": fitted - began, "select": time.process_time() - fitted}
+    seconds["select"] = time.process_time() - fitted
     return replace(found, field=surrogate.freeze(), seconds=seconds, notes={**notes, **found.notes})
 
 
 def fit_again(
-    observations: Observations, params: DLPDEParams, rng: np.random.Generator
+    observations: Observations,
+    params: DLPDEParams,
+    rng: np.random.Generator,
+    checkpoint: Checkpoint | None = None,
 ) -> tuple[Surrogate, dict[str, Any]]:
     """The surrogate, from a second start where the first ends in no number, and how training went."""
-    surrogate = fit_surrogate(observations, params.surrogate, rng)
+    surrogate = fit_surrogate(observations, params.surrogate, rng, checkpoint)
     notes: dict[str, Any] = {}
     if not np.isfinite(surrogate.held_out_error):
         notes["reseeded"] = f"the first network was not a number after {surrogate.steps} steps"
-        surrogate = fit_surrogate(observations, params.surrogate, rng)
+        if checkpoint is not None:
+            checkpoint.remove()
+        surrogate = fit_surrogate(observations, params.surrogate, rng, checkpoint)
     notes |= {
         "iterations": surrogate.steps,
         "stopped_by": surrogate.stopped_by,

@@ -5,7 +5,6 @@ trains the network against them. Reported is the projection after the last cycle
 """
 
 import copy
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -35,7 +34,6 @@ def pinn_sr(
     checkpoint: Path | None = None,
 ) -> Selection:
     """The last STRidge projection of the alternating optimization."""
-    began = time.process_time()
     kept = checkpoint_of(checkpoint, observations, library, params)
     notes: dict[str, Any] = {}
     with one_thread():
@@ -54,7 +52,7 @@ def pinn_sr(
         "held_out_error": training.held_out_error(),
         "rows": len(training.residual_points),
     }
-    seconds = {"fit": time.process_time() - began}
+    seconds = {"fit": kept.seconds}
     return Selection(library, xi, "PINN-SR", field=training.freeze(), seconds=seconds, notes=notes)
 
 

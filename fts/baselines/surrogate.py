@@ -12,6 +12,7 @@ from torch import Tensor
 
 from fts.adapter.device import one_thread
 from fts.baselines import taylor
+from fts.baselines.checkpoints import Checkpoint, adam_arrays, restore_adam
 from fts.baselines.compiling import compiled
 from fts.baselines.mlp_field import Bounds, MLPField
 from fts.domain import Domain
@@ -37,7 +38,12 @@ class Surrogate:
         return self.layers.freeze(self.activation, self.bounds, self.domain)
 
 
-def fit_surrogate(observations: Observations, params: SurrogateParams, rng: np.random.Generator) -> Surrogate:
+def fit_surrogate(
+    observations: Observations,
+    params: SurrogateParams,
+    rng: np.random.Generator,
+    checkpoint: Checkpoint | None = None,
+) -> Surrogate:
     """The network with the lowest held-out error among the looks of one training."""
     points = np.column_stack([observations.t, observations.x])
     bounds = input_bounds(observations.domain, params.inputs)
@@ -49,7 +55,7 @@ def fit_surrogate(observations: Observations, params: SurrogateParams, rng: np.r
     held = order[: max(1, round(params.held_out * len(y)))]
     with one_thread():
         used = order[len(held) :]
-        training = _Training(layers, bounds, (inputs[used], y[used]), params)
+        training = _Training(layers, bounds, (inputs[used], y[used]), params, checkpoint)
         return training.run((inputs[held], y[held]), observations.domain, rng)
 
 
@@ -65,12 +71,16 @@ class _Training:
         bounds: Bounds | None,
         samples: tuple[Tensor, Tensor],
         params: SurrogateParams,
+        checkpoint: Checkpoint | None,
     ) -> None:
+        self.checkpoint = checkpoint or Checkpoint(None, "")
         self.sizes = [len(weight) for weight in layers.weights] + [1]
         self.bounds, self.samples, self.params = bounds, samples, params
         self.theta = layers.vector.requires_grad_(True)
         self.optimizer = torch.optim.Adam([self.theta], lr=params.learning_rate, fused=True)
         self.loss = compiled(self.error, params.steps)
+        # What judges: the best network so far, its held-out error, and the step it stood at.
+        self.best, self.lowest, self.kept, self.step = self.theta.detach().clone(), np.inf, 0, 0
 
     def error(self, theta: Tensor, inputs: Tensor, y: Tensor) -> Tensor:
         """Mean squared error at these samples."""
@@ -80,25 +90,43 @@ class _Training:
 
     def run(self, held: tuple[Tensor, Tensor], domain: Domain, rng: np.random.Generator) -> Surrogate:
         """Train until the held-out samples have not improved for `patience` looks, or the budget is spent."""
-        params, best, lowest, kept, step = self.params, self.theta.detach().clone(), np.inf, 0, 0
-        stopped_by = "budget"
-        for step in range(1, params.steps + 1):
-            self._step(rng)
-            if step % params.check_every and step != params.steps:
+        params, stopped_by = self.params, "budget"
+        self._load(rng)
+        while self.step < params.steps:
+            self._descend(rng)
+            self.step += 1
+            if self.step % params.check_every and self.step != params.steps:
                 continue
             with torch.no_grad():
                 error = self.error(self.theta, *held).item()
-            if error < lowest:
-                best, lowest, kept = self.theta.detach().clone(), error, step
-            elif step - kept >= params.patience * params.check_every or not np.isfinite(error):
+            if error < self.lowest:
+                self.best, self.lowest, self.kept = self.theta.detach().clone(), error, self.step
+            elif self.step - self.kept >= params.patience * params.check_every or not np.isfinite(error):
                 stopped_by = "patience" if np.isfinite(error) else "not a number"
                 break
-        layers = taylor.unpack(best, self.sizes)
+            self._save(rng)
+        layers, lowest = taylor.unpack(self.best, self.sizes), float(self.lowest)
         return Surrogate(
-            layers, params.activation, self.bounds, domain, step, kept, stopped_by, float(lowest)
+            layers, params.activation, self.bounds, domain, self.step, self.kept, stopped_by, lowest
         )
 
-    def _step(self, rng: np.random.Generator) -> None:
+    def _save(self, rng: np.random.Generator) -> None:
+        arrays = {"theta": self.theta.detach().numpy(), "best": self.best.numpy()}
+        header = {"step": self.step, "kept": self.kept, "lowest": self.lowest}
+        self.checkpoint.save(header, arrays | adam_arrays(self.optimizer), rng)
+
+    def _load(self, rng: np.random.Generator) -> None:
+        stored = self.checkpoint.load(rng)
+        if stored is None:
+            return
+        header, arrays = stored
+        self.step, self.kept, self.lowest = header["step"], header["kept"], header["lowest"]
+        self.best = torch.from_numpy(arrays["best"].copy())
+        with torch.no_grad():
+            self.theta.copy_(torch.from_numpy(arrays["theta"].copy()))
+        restore_adam(self.optimizer, arrays)
+
+    def _descend(self, rng: np.random.Generator) -> None:
         inputs, y = self.samples
         if len(y) > self.params.batch:
             chosen = rng.choice(len(y), self.params.batch, replace=False, shuffle=False)

@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 
 from fts import files
 from fts.data.problems import problem
-from fts.data.trajectories import simulate
 from fts.equations.equation import Equation
 from fts.explorers.explorer import Explorer, count
 from fts.explorers.models import Payload, term_values, true_places
@@ -22,7 +21,7 @@ from fts.params import SHORT_NAMES
 from fts.paths.support_path import SupportPath
 from fts.plots.paths import f1_line
 from fts.plots.style import WIDTH, use_style
-from fts.studies.path_tables import support_f1
+from fts.studies.path_tables import support_f1, true_field
 
 # Shares of the training that the slider stops at, from its beginning to its end.
 CHECKPOINTS = 30
@@ -42,7 +41,7 @@ class PathPair(Payload):
         self.joint, self.frozen = joint, frozen
         entry = problem(joint.about["problem"])
         self.library = entry.library
-        truth = _reference(joint)
+        truth = true_field(joint)
         low, high = float(truth.min()), float(truth.max())
         arrays = {
             "truth": levels(truth[None], np.array([[low, high]])),
@@ -92,7 +91,7 @@ class FreezeAgainstJoint(Explorer):
         pair, k = self.source, self.checkpoint
         figure = plt.figure(figsize=(WIDTH, 0.75 * WIDTH))
         grid = figure.add_gridspec(3, 3, height_ratios=[2, 1, 1])
-        truth = _reference(pair.joint)
+        truth = true_field(pair.joint)
         rows = {
             "the truth": truth,
             pair.info["method"]: pair.joint.fields[_places(pair.joint)[k]],
@@ -155,19 +154,6 @@ def levels(values: np.ndarray, ranges: np.ndarray) -> np.ndarray:
     """Values in eight bits, each array between the two ends of its row of `ranges`."""
     low, high = (side.reshape(-1, *[1] * (values.ndim - 1)) for side in ranges.T)
     return np.rint((values - low) / np.where(high > low, high - low, 1.0) * _LEVELS).astype(np.uint8)
-
-
-def _reference(path: SupportPath) -> Float[np.ndarray, "..."]:
-    """The true field at the grid points nearest to those the path's fields are kept at."""
-    trajectory = simulate(path.about["problem"])
-    domain = trajectory.domain
-    ends = zip((*domain.low, domain.t0), (*domain.high, domain.t1), path.fields.shape[1:], strict=True)
-    wanted = [np.linspace(low, high, n) for low, high, n in ends]
-    nearest = [
-        np.abs(axis[None, :] - points[:, None]).argmin(axis=1)
-        for axis, points in zip((*trajectory.axes, trajectory.t), wanted, strict=True)
-    ]
-    return trajectory.u[np.ix_(*nearest)]
 
 
 def _label(path: SupportPath) -> str:

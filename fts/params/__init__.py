@@ -40,9 +40,11 @@ from fts.params.paper import TEST_SEEDS as TEST_SEEDS
 from fts.params.paper import VERDICT as VERDICT
 from fts.params.symbolic import SYMBOLIC as SYMBOLIC
 from fts.params.symbolic import THAW as THAW
+from fts.params.symbolic import WEIGH as WEIGH
 from fts.params.symbolic import SymbolicParams as SymbolicParams
 from fts.params.symbolic import SymbolicRunParams as SymbolicRunParams
 from fts.params.symbolic import ThawParams as ThawParams
+from fts.params.symbolic import WeighParams as WeighParams
 from fts.params.types import AdapterParams as AdapterParams
 from fts.params.types import CrossedParams as CrossedParams
 from fts.params.types import FieldParams as FieldParams

@@ -1,15 +1,23 @@
-"""Choices and fields of the competing methods -> the tables of their chapter."""
+"""Choices, costs and fields of the competing methods -> the tables and figures about them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+
 from fts.params import SHORT_NAMES
-from fts.plots.style import Table, table
+from fts.paths.support_path import SupportPath
+from fts.plots.results import spent
+from fts.plots.style import WIDTH, Table, table
+from fts.studies.path_tables import true_field
 from fts.studies.published import CHOSEN
+from fts.studies.records import RunRecord
 
 # What the methods call the stages of their training.
 _STAGES = (
-    *("steps", "max_iterations", "adam_steps", "lbfgs_iterations", "cycles", "cycle_steps"),
+    *("max_iterations", "adam_steps", "lbfgs_iterations", "cycles", "cycle_steps"),
     *("burn_in", "sparsification"),
 )
 
@@ -32,11 +40,70 @@ def choices(record: Mapping[str, Mapping[str, Any]]) -> Table:
 
 def budgets(settings: Mapping[str, Mapping[str, Any]]) -> Table:
     """Network and longest training of each method that trains, from its settings by name."""
-    lines = []
-    for method, values in settings.items():
-        stages = [f"{name.replace('_', ' ')} {values[name]:,}" for name in _STAGES if name in values]
-        lines.append((method, f"{values['depth']} × {values['width']}", "; ".join(stages)))
+    lines = [
+        (method, f"{values['depth']} × {values['width']}", _stages(values))
+        for method, values in settings.items()
+    ]
     return table(["method", "hidden layers × units", "at most"], lines)
+
+
+def costs(runs: Iterable[RunRecord], settings: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Table:
+    """Per method that trains and problem: runs recorded, their seconds and iterations, and the cap."""
+    recorded = [one for one in runs if not one.error]
+    lines = []
+    for method, problems in settings.items():
+        for name, values in problems.items():
+            mine = [one for one in recorded if (one.row, one.problem) == (method, name)]
+            cells = (f"{len(mine)}/10", *_spent(mine)) if mine else ("not run", "–", "–", "–")
+            lines.append((method, SHORT_NAMES[name], *cells, _stages(values)))
+    header = ["method", "problem", "runs", "seconds", "iterations", "ended by its cap", "at most"]
+    return table(header, lines)
+
+
+def ends(paths: Sequence[SupportPath], runs: Mapping[str, RunRecord]) -> Figure:
+    """The true field, and on its colors where each training on the same samples ended; one frame in 2D.
+
+    Errors are those of the runs' records, over the whole reference grid.
+    """
+    truth = true_field(paths[0])
+    figure, panels = plt.subplots(1, 1 + len(paths), figsize=(WIDTH, 0.42 * WIDTH), sharey=True)
+    for ax, path in zip(panels, (None, *paths), strict=True):
+        values = truth if path is None else path.fields[-1]
+        frame = values if values.ndim == 2 else values[..., values.shape[-1] // 2]
+        ax.imshow(frame.T, origin="lower", aspect="auto", vmin=truth.min(), vmax=truth.max())
+        ax.set(xticks=[], yticks=[], xlabel="$x$")
+        ax.set_title("the truth" if path is None else _ended(path, runs), fontsize=10)
+    panels[0].set_ylabel("$t$" if truth.ndim == 2 else "$y$")
+    return figure
+
+
+def _ended(path: SupportPath, runs: Mapping[str, RunRecord]) -> str:
+    name = path.about["row"].replace(", ", ",\n").replace("-LEARN", "-\nLEARN")
+    return f"{name}\n$E_u$ = {runs[path.about['key']].score['e_u']:.2g}"
+
+
+def _spent(runs: Sequence[RunRecord]) -> tuple[str, str, str]:
+    seconds = np.array([spent(one) for one in runs])
+    taken = np.array([_iterations(one) for one in runs])
+    capped = sum(one.extra["notes"].get("stopped_by") == "budget" for one in runs)
+    return (
+        f"{np.median(seconds):,.0f} ({seconds.min():,.0f} to {seconds.max():,.0f})",
+        f"{np.median(taken):,.0f} ({taken.min():,.0f} to {taken.max():,.0f})",
+        f"{capped}/{len(runs)}",
+    )
+
+
+def _iterations(run: RunRecord) -> float:
+    taken = run.extra["notes"]["iterations"]
+    if not isinstance(taken, Mapping):
+        return float(taken)
+    return float(taken["adam"] + taken["lbfgs"] + taken["cycles"] * run.parameters["cycle_steps"])
+
+
+def _stages(values: Mapping[str, Any]) -> str:
+    if "steps" in values:  # DL-PDE, whose other iterations are those of its regression
+        return f"steps {values['steps']:,}"
+    return "; ".join(f"{name.replace('_', ' ')} {values[name]:,}" for name in _STAGES if name in values)
 
 
 def _same(one: Mapping[str, Any], winner: Mapping[str, Any]) -> bool:

@@ -22,6 +22,9 @@ from fts.studies.path_tables import Setting, counts, summarize_path, support_f1
 
 _EXACT, _WRONG, _LINE = PALETTE[2], PALETTE[1], PALETTE[0]
 _TERMS = ListedColormap([_WRONG, _EXACT])
+# Where terms leave only after a share of a training, a part of the rest is magnified (the paper: 12 %).
+_LATE, _MAGNIFIED = 0.2, 0.12
+Zoom = tuple[float, float]
 _NAMES = {"ever": "ever", "held_out": "held-out minimum", "terminal": "at the end"}
 
 
@@ -42,38 +45,60 @@ def behaviors(paths: Mapping[Setting, SupportPath]) -> Figure:
 
 
 def all_seeds(paths: Mapping[Setting, Mapping[int, SupportPath]]) -> Figure:
-    """F1 over each training, one row per seed and one column per setting, as in the supplement."""
+    """F1 over each training, one row per seed and one column per setting, as in the supplement.
+
+    A method that drops terms late has a narrow column more: the first eighth of what follows.
+    """
     seeds = sorted({seed for runs in paths.values() for seed in runs})
-    shape = (len(seeds), len(paths))
+    columns = [place for setting, runs in paths.items() for place in _columns(setting, runs)]
     figure, panels = plt.subplots(
-        *shape, figsize=(WIDTH, 0.95 * shape[0] + 0.5), sharex=True, sharey=True, squeeze=False
+        len(seeds),
+        len(columns),
+        figsize=(WIDTH, 0.95 * len(seeds) + 0.7),
+        sharex="col",
+        sharey=True,
+        squeeze=False,
+        width_ratios=[1.0 if zoom is None else 0.6 for _, zoom in columns],
     )
-    for column, (setting, runs) in zip(panels.T, paths.items(), strict=True):
+    for axes, (setting, zoom) in zip(panels.T, columns, strict=True):
         row, name, protocol = setting
-        column[0].set_title(f"{row}\n{SHORT_NAMES[name]}-{protocol}", fontsize=9)
-        for ax, seed in zip(column, seeds, strict=True):
-            if seed in runs:
-                f1_line(ax, runs[seed], label=True)
-            else:
-                ax.text(0.5, 0.5, "not run yet", ha="center", va="center", fontsize=8)
+        place = f"{SHORT_NAMES[name]}-{protocol}"
+        axes[0].set_title(f"{row}\n{place}" if zoom is None else "\nmagnified", fontsize=9)
+        for ax, seed in zip(axes, seeds, strict=True):
+            if seed in paths[setting]:
+                f1_line(ax, paths[setting][seed], label=True, zoom=zoom)
+            elif zoom is None:
+                ax.text(0.5, 0.5, "not run yet", ha="center", va="center", fontsize=8, transform=ax.transAxes)
             ax.tick_params(labelsize=8)
-        column[-1].set_xlabel("progress", fontsize=9)
+        axes[-1].set_xlabel("progress", fontsize=9)
     for ax, seed in zip(panels[:, 0], seeds, strict=True):
         ax.set_ylabel(f"{seed}", fontsize=9)
     return figure
 
 
-def f1_line(ax: Axes, path: SupportPath, *, label: bool = False) -> None:
+def _columns(setting: Setting, runs: Mapping[int, SupportPath]) -> list[tuple[Setting, Zoom | None]]:
+    begin = max((_sparse_share(path) for path in runs.values()), default=0.0)
+    late = begin > _LATE
+    return [(setting, None), *([(setting, (begin, begin + _MAGNIFIED * (1 - begin)))] if late else [])]
+
+
+def _sparse_share(path: SupportPath) -> float:
+    """The share of the training after which terms may be dropped."""
+    return float(path.about.get("sparse_from") or 0) / max(path.end, 1)
+
+
+def f1_line(ax: Axes, path: SupportPath, *, label: bool = False, zoom: Zoom | None = None) -> None:
     """F1 as it was, unsmoothed; exact stretches green, a star at the first, a circle at the end."""
     since, f1 = support_f1(path)
     found = summarize_path(path)
     ax.step(np.append(since, path.end) / path.end, np.append(f1, f1[-1]), where="post", color=INK, lw=0.9)
     for start, stop in found.intervals:
         ax.plot([start / path.end, max(stop, start) / path.end], [1, 1], color=_EXACT, lw=3.2)
-    if found.first is not None:
+    low, high = zoom or (0.0, 1.0)
+    if found.first is not None and low <= found.first / path.end <= high:
         ax.plot(found.first / path.end, 1, "*", color=_EXACT, ms=11, zorder=4, clip_on=False)
         if label:
-            side = "left" if found.first < 0.5 * path.end else "right"
+            side = "left" if found.first < 0.5 * (low + high) * path.end else "right"
             ax.annotate(
                 f"{found.first:,}",
                 (found.first / path.end, 1),
@@ -82,20 +107,26 @@ def f1_line(ax: Axes, path: SupportPath, *, label: bool = False) -> None:
                 ha=side,
                 fontsize=8,
             )
-    color = _EXACT if found.terminal else _WRONG
-    ax.plot(1, f1[-1], "o", color=color, ms=6, zorder=5, clip_on=False)
-    ax.set(xlim=(0, 1.01), ylim=(-0.06, 1.35), yticks=[0, 1])
+    if zoom is None:
+        color = _EXACT if found.terminal else _WRONG
+        ax.plot(1, f1[-1], "o", color=color, ms=6, zorder=5, clip_on=False)
+    ax.set(xlim=zoom or (0, 1.01), ylim=(-0.06, 1.35), yticks=[0, 1])
 
 
 def story(path: SupportPath) -> str:
     """One training in words: when its support was exact, and what it ended with."""
-    found, (_, f1) = summarize_path(path), support_f1(path)
+    found = summarize_path(path)
     ended = ", ".join(path.names_at(path.end)) or "no term"
-    when = f"best F1 on the way {f1.max():.2f}"
+    when = f"best F1 on the way {best(path):.2f}"
     if found.first is not None:
         stretches = f"{len(found.intervals)} stretches" if len(found.intervals) > 1 else "one stretch"
         when = f"first exact at step {found.first:,}, in {stretches}"
     return f"seed {path.about['seed']}, {_WORDS[found.behavior]}: {when}; step {path.end:,}: {ended}"
+
+
+def best(path: SupportPath) -> float:
+    """The highest F1 that the support had on the way."""
+    return float(support_f1(path)[1].max())
 
 
 def settled(path: SupportPath) -> float:
@@ -109,9 +140,7 @@ def table_s9(paths: Mapping[Setting, Mapping[int, SupportPath]]) -> Table:
     for setting, runs in paths.items():
         got = counts([summarize_path(path) for path in runs.values()])
         cells = [
-            f"{got[name]}/{got['runs']} ({_count(theirs[setting][name])})"
-            if setting in theirs
-            else f"{got[name]}/{got['runs']}"
+            _of(got[name], got["runs"]) + (f" ({_count(theirs[setting][name])})" if setting in theirs else "")
             for name in _NAMES
         ]
         lines.append((setting[0], f"{SHORT_NAMES[setting[1]]}-{setting[2]}", *cells))
@@ -145,7 +174,7 @@ def stopping_table(paths: Mapping[Setting, Mapping[int, SupportPath]]) -> Table:
     lines = []
     for setting, runs in paths.items():
         got = counts([summarize_path(path) for path in runs.values()])
-        cells = [f"{got['stopped'][name]}/{got['runs']}" for name in stopping.RULES]
+        cells = [_of(got["stopped"][name], got["runs"]) for name in stopping.RULES]
         lines.append((setting[0], f"{SHORT_NAMES[setting[1]]}-{setting[2]}", *cells))
     return table(["method", "setting", *stopping.RULES], lines)
 
@@ -204,6 +233,10 @@ def _barcode(ax: Axes, path: SupportPath) -> None:
     library = problem(path.about["problem"]).library
     ax.set_yticks(range(len(order)), [f"${library[j].latex}$" for j in order])
     ax.set_ylim(len(order) - 0.5, -0.5)
+
+
+def _of(count: int, runs: int) -> str:
+    return f"{count}/{runs}" if runs else "not run"
 
 
 def _count(value: int | None) -> str:

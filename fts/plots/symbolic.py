@@ -8,13 +8,15 @@ from matplotlib.figure import Figure
 
 from fts.data.problems import problem
 from fts.data.trajectories import simulate
+from fts.params import SYMBOLIC
 from fts.plots.style import INK, PALETTE, WIDTH, Table, table
 from fts.studies import published
 from fts.studies.records import RunRecord
 from fts.studies.symbolic import PROBLEM, ROWS, LawSummary, exponent, laws
-from fts.symbolic.families import Form
+from fts.symbolic.families import POWER_LAW, Form, canonical
 from fts.symbolic.search import Evolved
 from fts.symbolic.select import Fitted, SymbolicSelection
+from fts.symbolic.trees import read
 
 _MOST = 12  # families shown of a pool
 
@@ -65,11 +67,56 @@ def moved(selection: SymbolicSelection) -> Table:
     return table(("proposed", "refitted", "proposal risk", "held-out risks"), rows)
 
 
+def exponents_moved(runs: Iterable[RunRecord], row: str = "paper") -> Figure:
+    """The power law of every run's pool: the exponent it was proposed with, and where the refit took it."""
+    runs = [one for one in runs if one.row == row and not one.error]
+    levels = sorted({one.noise for one in runs})
+    figure, panels = plt.subplots(1, len(levels), figsize=(WIDTH, 0.42 * WIDTH), sharey=True)
+    for ax, level in zip(np.atleast_1d(panels), levels, strict=True):
+        for grid in SYMBOLIC.trees.exponents:
+            ax.axhline(grid, color=INK, linewidth=0.4)
+        for start, end in moves(one for one in runs if one.noise == level):
+            ax.plot([0, 1], [start, end], "-", color=PALETTE[0])
+            ax.plot(0, start, "s", color=INK, markersize=5)
+            ax.plot(1, end, "o", color=PALETTE[0], markersize=6)
+        ax.axhline(exponent(), color=INK, linestyle="--")
+        ax.set(title=f"{level:.0%} noise", xlim=(-0.25, 1.25), ylim=(1.25, 2.15))
+        ax.set_xticks([0, 1], ["proposed", "refitted"])
+    np.atleast_1d(panels)[0].set_ylabel("exponent")
+    return figure
+
+
+def moves(runs: Iterable[RunRecord]) -> list[tuple[float, float]]:
+    """(proposed, refitted) exponent of the power law in the pool of every run."""
+    found = []
+    for one in runs:
+        (law,) = [entry for entry in one.extra["pool"] if entry["family"] == POWER_LAW]
+        start = canonical(read(law["start"]))
+        assert start is not None  # a family is represented by what has a form
+        found.append((start.numerator[0][0], law["numerator"][0][0]))
+    return found
+
+
+def curves(runs: Iterable[RunRecord], row: str = "paper") -> Figure:
+    """q of every run and the spread over the runs beside the true one, up to a constant, by noise."""
+    runs = [one for one in runs if one.row == row and not one.error]
+    u, truth = _states_and_truth()
+    levels = sorted({one.noise for one in runs})
+    figure, panels = plt.subplots(1, len(levels), figsize=(WIDTH, 0.42 * WIDTH), sharey=True)
+    for ax, level in zip(np.atleast_1d(panels), levels, strict=True):
+        found = np.array([_centered(_recorded(one).values(u)) for one in runs if one.noise == level])
+        ax.fill_between(u, found.min(axis=0), found.max(axis=0), color=PALETTE[0], alpha=0.35, linewidth=0)
+        ax.plot(u, found.T, color=PALETTE[0], linewidth=0.9)
+        ax.plot(u, truth, color=INK, linestyle="--")
+        ax.set(title=f"{level:.0%} noise", xlabel="$u$")
+    np.atleast_1d(panels)[0].set_ylabel(r"$\hat q(u)$, $q^\star(u)$")
+    return figure
+
+
 def functions(runs: Iterable[RunRecord], rows: Sequence[str] = ("paper", "kernel, thawed")) -> Figure:
     """q of every run against the true one, up to a constant, by noise."""
     runs = list(runs)
-    u = np.linspace(simulate(PROBLEM).u.min(), simulate(PROBLEM).u.max(), 200)
-    truth = _centered(problem(PROBLEM).equation.terms[0].q(u) * problem(PROBLEM).equation.coefficients[0])
+    u, truth = _states_and_truth()
     levels = sorted({one.noise for one in runs})
     figure, panels = plt.subplots(
         len(rows),
@@ -158,6 +205,13 @@ def distances(runs: Iterable[RunRecord]) -> dict[tuple[str, float], float]:
 def recovered(runs: Iterable[RunRecord]) -> dict[tuple[str, float], LawSummary]:
     """The cells by row and noise."""
     return laws(runs)
+
+
+def _states_and_truth() -> tuple[np.ndarray, np.ndarray]:
+    """States between the extremes of the true field, and the true function on them, up to a constant."""
+    u = np.linspace(simulate(PROBLEM).u.min(), simulate(PROBLEM).u.max(), 200)
+    equation = problem(PROBLEM).equation
+    return u, _centered(equation.terms[0].q(u) * equation.coefficients[0])
 
 
 def _recorded(one: RunRecord) -> Form:

@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 
 from fts import metrics
 from fts.data.problems import problem
+from fts.data.trajectories import simulate
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
 from fts.params import TEST_SEEDS
@@ -68,6 +69,19 @@ def read_paths(
 def support_f1(path: SupportPath) -> tuple[Int[np.ndarray, " k"], Float[np.ndarray, " k"]]:
     """The steps at which the support changed, and its F1 from each of them on."""
     return path.since, np.array([_score(path, support).f1 for support in path.supports])
+
+
+def true_field(path: SupportPath) -> Float[np.ndarray, "..."]:
+    """The true field at the grid points nearest to those the path's fields are kept at."""
+    trajectory = simulate(path.about["problem"])
+    domain = trajectory.domain
+    ends = zip((*domain.low, domain.t0), (*domain.high, domain.t1), path.fields.shape[1:], strict=True)
+    wanted = [np.linspace(low, high, n) for low, high, n in ends]
+    nearest = [
+        np.abs(axis[None, :] - points[:, None]).argmin(axis=1)
+        for axis, points in zip((*trajectory.axes, trajectory.t), wanted, strict=True)
+    ]
+    return trajectory.u[np.ix_(*nearest)]
 
 
 def summarize_path(path: SupportPath) -> PathSummary:

@@ -18,6 +18,7 @@ from fts.params import (
     THAW,
     TWO_FIELDS,
     WEAK_PDE_LEARN,
+    WEIGH,
     WSINDY,
     CrossedParams,
     FieldParams,
@@ -198,6 +199,9 @@ def symbolic(seeds: tuple[int, ...]) -> Iterator[Task]:
         for row, thaw in ((recipe, None), (f"{recipe}, thawed", THAW)):
             params = SymbolicRunParams(made[recipe], SYMBOLIC, thaw)
             yield Task("symbolic", "diffusion", "S20", seed, level, row, "symbolic", params)
+    for level, seed in product(_SYMBOLIC_NOISE, seeds):
+        params = SymbolicRunParams(made["kernel"], SYMBOLIC, None, WEIGH)
+        yield Task("symbolic", "diffusion", "S20", seed, level, "kernel, weighted", "symbolic", params)
 
 
 def symbolic_rivals(seeds: tuple[int, ...]) -> Iterator[Task]:

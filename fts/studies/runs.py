@@ -51,12 +51,19 @@ class Task:
         return observe(simulate(self.problem), self.protocol, seed=self.seed, noise=self.noise)
 
 
-def run(task: Task, by: Method | None = None) -> RunRecord:
+def run(task: Task, by: Method | None = None, *, trainings: Path | None = None) -> RunRecord:
     """The finished run, or its record with the error: a study never stops at one run.
 
-    `by` stands in for the task's method where something more than its selection is wanted of it.
+    `by` stands in for the task's method where something more than its selection is wanted of it. A method
+    that trains keeps its state in the folder `trainings`, and a run that was killed goes on from there.
     """
-    return attempt(task, lambda began: _perform(task, began, by))
+    state = training_file(trainings, task.key) if trainings else None
+    return attempt(task, lambda began: _perform(task, began, by, state))
+
+
+def training_file(folder: Path, key: str) -> Path:
+    """Where the state of an unfinished training is kept."""
+    return folder / f"{key}.fts"
 
 
 def attempt(task: Task, perform: Callable[[float], RunRecord]) -> RunRecord:
@@ -101,14 +108,14 @@ def describe(found: Selection, truth: Equation) -> dict[str, Any]:
     return kept
 
 
-def _perform(task: Task, began: float, by: Method | None) -> RunRecord:
+def _perform(task: Task, began: float, by: Method | None, state: Path | None) -> RunRecord:
     entry, observations = problem(task.problem), task.observations()
     rng = np.random.default_rng(task.seed)
     came_out = _function_came_out(task, observations, rng)
     if came_out is not None:
         return record(task, **came_out, seconds=_seconds(began), field_key=_field_key(task, observations))
     library = Library.parse(LARGE_LIBRARIES[task.library]) if task.library else entry.library
-    found = (by or method(task.method))(observations, library, task.params, rng)
+    found = (by or method(task.method, state))(observations, library, task.params, rng)
     score = metrics.score(found, entry.equation).as_dict()
     if found.field is not None:
         score["e_u"] = metrics.field_error(found.field, simulate(task.problem))

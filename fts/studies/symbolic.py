@@ -20,7 +20,7 @@ from fts.symbolic.select import Fitted
 
 STUDY = "symbolic"
 PROBLEM = "diffusion"
-ROWS = ("paper", "paper, thawed", "kernel", "kernel, thawed")
+ROWS = ("paper", "paper, thawed", "kernel", "kernel, weighted", "kernel, thawed")
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,13 +40,16 @@ def run_study(
     client: Any,
     *,
     again: bool = False,
-    run: Callable[[Task], RunRecord] = runs.run,
+    run: Callable[[Task], RunRecord] | None = None,
     complete: Callable[[Task], bool] = lambda task: True,
 ) -> list[RunRecord]:
     """Runs the tasks `path` does not record yet, appending each as it finishes; `again` repeats failures.
 
     A recorded task that is not `complete`, because the run leaves more than its record, runs once more.
+    Trainings keep their state beside `path` until they are recorded, so a killed study loses minutes.
     """
+    trainings = path.with_suffix(".training")
+    run = run or partial(runs.run, trainings=trainings)
     known = {one.key: one for one in records.read(path)} if path.is_file() else {}
     failed = {key for key, one in known.items() if one.error}
     todo = [
@@ -57,6 +61,7 @@ def run_study(
     with tqdm(total=len(todo), desc=path.stem, unit="run", disable=None) as bar:
         for record in _finished(client, run, todo):
             records.append(path, record)
+            runs.training_file(trainings, record.key).unlink(missing_ok=True)
             made.append(record)
             bar.set_postfix_str(f"{record.problem}-{record.protocol} {record.seed}: {_outcome(record)}")
             bar.update()

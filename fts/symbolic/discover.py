@@ -1,4 +1,4 @@
-"""Observations -> field -> chosen function -> thawed function: one symbolic run from samples to q(u)."""
+"""Observations -> field -> chosen function -> thawed or weighted function: one run from samples to q(u)."""
 
 import time
 from dataclasses import dataclass
@@ -10,10 +10,11 @@ from fts.equations.terms import Term
 from fts.fields.frozen import FrozenField
 from fts.observations import Observations
 from fts.params.symbolic import SymbolicRunParams
-from fts.recipes import obtain_frozen
+from fts.recipes import obtain_frozen, possible_fields, posterior_variance
 from fts.symbolic.families import POWER_LAW, Form
 from fts.symbolic.select import SymbolicSelection, select_function
 from fts.symbolic.thaw import Thawed, thaw
+from fts.symbolic.weigh import weigh
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,15 @@ def discover_function(
     """The function q of u_t = d_xx q(u) behind the observations, chosen on their frozen field."""
     field = obtain_frozen(observations, params.field)
     selection = select_function(field, params.symbolic, rng)
-    began, thawed = time.process_time(), None
+    began, thawed, form = time.process_time(), None, selection.chosen.form
     if params.thaw is not None:
-        thawed = thaw(selection.chosen.form, field, observations, params.thaw)
-    form = selection.chosen.form if thawed is None else thawed.form
-    seconds = selection.seconds | {"thaw": round(time.process_time() - began, 4)}
+        thawed = thaw(form, field, observations, params.thaw)
+        form = thawed.form
+    elif params.weigh is not None:
+        draws = possible_fields(field, posterior_variance(observations), params.weigh.draws, rng)
+        form = weigh(form, field, draws, params.symbolic, params.weigh, rng)
+    stage = "weigh" if params.weigh is not None else "thaw"
+    seconds = selection.seconds | {stage: round(time.process_time() - began, 4)}
     return FunctionFound(form, selection, thawed, field, seconds)
 
 

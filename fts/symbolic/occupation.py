@@ -9,7 +9,7 @@ fine grid of states, each by the cubic polynomial through its four nearest state
 costs its values on some thousand states and one small product, however many nodes the patches have.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,6 +66,17 @@ def state_systems(
         columns = {k: _columns(spread, params, k) for k in orders}
         systems.append(StateSystem(grid, columns, b))
     return systems
+
+
+def residual(
+    field: Field,
+    params: WeakParams,
+    phase: Float[np.ndarray, " d1"],
+    q: Callable[[Float[np.ndarray, " n"]], Float[np.ndarray, " n"]],
+) -> Float[np.ndarray, " m"]:
+    """The rows of D_xx q(u) - u_t on one field, by the quadrature itself: one field needs no states."""
+    u = _values(field, params, phase)
+    return q(u.ravel()).reshape(u.shape) @ _weights(params, (2, 0)) + u @ _weights(params, (0, 1))
 
 
 def _values(field: Field, params: WeakParams, phase: np.ndarray) -> np.ndarray:
