@@ -21,6 +21,7 @@ from fts.params import DEEPMOD, PATHS, TEST_SEEDS, WEAK_PDE_LEARN, changed
 from fts.paths import recorder, stopping
 from fts.paths.recorder import RECORDED, Recorder, record_deepmod, record_weak_pde_learn
 from fts.paths.support_path import SupportPath, load_path
+from fts.plots import baselines
 from fts.plots import paths as figures
 from fts.studies import path_tables, plans, published, recorded, records, runs, tables, verify
 from fts.svws.selection import Selection
@@ -348,3 +349,62 @@ def test_only_counts_that_cannot_become_the_papers_are_called_different() -> Non
     assert "then lost: first exact at step 10, in one stretch" in stories[1]
     assert len(figures.visits({setting: _kdv_runs(TRUE, ~ALL)}).rows) == 2
     assert figures.settled(_kdv_runs(~ALL)[TEST_SEEDS[0]]) == 0.75
+
+
+def test_settings_without_a_training_are_named_and_late_sparsity_is_magnified() -> None:
+    from matplotlib import pyplot as plt
+
+    empty, setting = ("Weak-PDE-LEARN", "ad", "S20"), ("DeepMoD", "kdv", "S20")
+    runs = _kdv_runs(TRUE, ~ALL)
+    both = {setting: runs, empty: {}}
+    assert figures.table_s9(both).rows[1][2:] == ("not run (5/5)", "not run (–)", "not run (0/5)")
+    assert set(figures.stopping_table(both).rows[1][2:]) == {"not run"}
+    late = {seed: replace(path, about={**path.about, "sparse_from": 20}) for seed, path in runs.items()}
+    figure = figures.all_seeds({setting: late})
+    plain, magnified = figure.axes[:2]
+    assert plain.get_xlim() == (0, 1.01)
+    assert magnified.get_xlim() == pytest.approx((0.5, 0.56))
+    # The first visit is before the magnified part, and the end after it.
+    assert {line.get_marker() for line in plain.lines} > {"*", "o"}
+    assert not {line.get_marker() for line in magnified.lines} & {"*", "o"}
+    assert figures.best(runs[TEST_SEEDS[1]]) == 1.0
+    plt.close("all")
+
+
+def test_the_ends_of_trainings_stand_beside_the_truth_with_their_recorded_errors() -> None:
+    from matplotlib import pyplot as plt
+
+    path = _kdv_runs(TRUE)[TEST_SEEDS[0]]
+    path = replace(path, about={**path.about, "key": "known"}, fields=np.ones((1, 8, 6)))
+    task = next(plans.paths(TEST_SEEDS))
+    record = replace(runs.failure(task, ""), score={"e_u": 0.123})
+    truth, ended = baselines.ends([path], {"known": record}).axes
+    assert path_tables.true_field(path).shape == (8, 6)
+    titles = [ax.get_title() or ax.get_title(loc="left") for ax in (truth, ended)]  # as the style has it
+    assert titles == ["the truth", "DeepMoD\n$E_u$ = 0.12"]
+    assert truth.images[0].get_clim() == ended.images[0].get_clim()
+    np.testing.assert_array_equal(ended.images[0].get_array(), np.ones((6, 8)))
+    plt.close("all")
+
+
+def test_costs_count_runs_and_name_what_is_missing() -> None:
+    task = next(plans.paths(TEST_SEEDS))
+    notes = [{"iterations": n, "stopped_by": why} for n, why in ((100, "convergence"), (300, "budget"))]
+    made = [
+        replace(
+            runs.failure(task, ""), extra={"fit_seconds": 10.0 * (i + 1), "notes": note}, score={"e_u": 1}
+        )
+        for i, note in enumerate(notes)
+    ]
+    settings = {"DeepMoD": {"kdv": {"max_iterations": 1000}, "ks": {"max_iterations": 1000}}}
+    first, second = baselines.costs(made, settings).rows
+    assert first[2:] == ("2/10", "15 (10 to 20)", "200 (100 to 300)", "1/2", "max iterations 1,000")
+    assert second[2:] == ("not run", "–", "–", "–", "max iterations 1,000")
+    cycles = replace(
+        made[0],
+        row="PINN-SR",
+        parameters={"cycle_steps": 10},
+        extra={"notes": {"iterations": {"adam": 5, "lbfgs": 4, "cycles": 2}, "stopped_by": "budget"}},
+    )
+    (row,) = baselines.costs([cycles], {"PINN-SR": {"kdv": {"cycles": 2, "cycle_steps": 10}}}).rows
+    assert row[4] == "29 (29 to 29)"
