@@ -79,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--columns", nargs="+", metavar="x=HEADING", help="which column is which; without '=', all in order")
     add("--decimal", default=".", help="decimal sign of a text file; '.' unless given")
     add("--missing", nargs="+", default=[], metavar="TEXT", help="beside blank cells, what marks no value")
-    add("--recipe", default="auto", choices=["auto", "kernel", "projected", "paper"])
+    add("--recipe", default="auto", choices=["auto", "kernel", "travelling", "projected", "paper"])
     add("--json", action="store_true", help="the answer as one JSON object")
     add("--output", type=Path, metavar="FILE", help="write the answer there instead of printing it")
     add("--report", type=Path, metavar="FILE.html", help="write a page with everything behind the answer")

@@ -18,17 +18,19 @@ from fts.fields.shipped import field_path
 from fts.observations import Observations
 from fts.params import FieldParams, ProjectedParams, named
 
-Recipe = Literal["auto", "paper", "projected", "kernel"]
-_RECIPES = ("auto", "kernel", "projected", "paper")
+Recipe = Literal["auto", "paper", "projected", "kernel", "travelling"]
+_RECIPES = ("auto", "kernel", "travelling", "projected", "paper")
 
 
 @asked.helpful
 def fit(observations: Observations, recipe: Recipe = "auto", *, progress: bool = True) -> FrozenField:
     """The field fitted to the observations and frozen; no PDE residual enters.
 
-    "kernel", which "auto" takes, is closed form for samples that lie anywhere: on a sensor x frame grid, on
-    one with holes, along the tracks of probes, at random. "projected" trains the network with its temporal
-    coefficients solved exactly; "paper" is the paper's own training.
+    "kernel" is closed form for samples that lie anywhere: on a sensor x frame grid, on one with holes, along
+    the tracks of probes, at random. "travelling", which is also what "auto" does, looks for kernels that move
+    with the waves where "kernel" predicts left-out samples badly, and keeps its field where they are not
+    clearly better. "projected" trains the network with its temporal coefficients solved exactly; "paper" is
+    the paper's own training.
     """
     return fit_with_variance(observations, recipe, progress=progress)[0]
 
@@ -46,10 +48,12 @@ def fit_with_variance(
     )
     if recipe not in _RECIPES:
         raise ValueError(f"unknown recipe {recipe!r}: choose {', '.join(map(repr, _RECIPES))}")
-    if recipe in ("auto", "kernel"):
+    if recipe in ("auto", "kernel", "travelling"):
         from fts.kernel import closed_form
 
-        return closed_form.fit_with_variance(observations, progress=progress)
+        if recipe == "kernel":
+            return closed_form.fit_with_variance(observations, progress=progress)
+        return closed_form.fit_travelling_with_variance(observations, progress=progress)
     field = make(observations, FieldParams(recipe), progress=progress)
     assert isinstance(field, FrozenField)  # only variants of the adapter are not
     return field, None
@@ -76,6 +80,10 @@ def make(
         from fts.kernel import closed_form
 
         return closed_form.fit(observations, progress=progress)
+    if recipe == "travelling":
+        from fts.kernel import closed_form
+
+        return closed_form.fit_travelling(observations, progress=progress)
     with asked.extra("adapter", f"recipe {recipe!r} trains a network and"):
         import torch as torch
     if recipe == "projected":
@@ -117,7 +125,7 @@ def obtain_frozen(observations: Observations, params: FieldParams) -> FrozenFiel
     field = obtain(observations, params)
     if not isinstance(field, FrozenField):
         raise ValueError(
-            f"recipe {params.recipe!r} makes no factorized field: take paper, projected or kernel"
+            f"recipe {params.recipe!r} makes no factorized field: take paper, projected, kernel or travelling"
         )
     return field
 

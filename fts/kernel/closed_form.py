@@ -6,7 +6,7 @@ own.
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,8 @@ from fts.kernel.posterior import (
     refuse_constant,
 )
 from fts.kernel.process import Process
+from fts.kernel.speeds import travel
+from fts.kernel.travelling import TravellingPosterior
 from fts.observations import Observations
 
 Variance = PosteriorVariance | DrawnVariance
@@ -47,6 +49,26 @@ def fit_with_variance(observations: Observations, *, progress: bool = True) -> t
     """The frozen posterior mean, and the posterior variance as a field."""
     posterior = given(observations, progress=progress)
     return freeze(posterior, observations), variance_of(posterior)
+
+
+def fit_travelling(observations: Observations, *, progress: bool = True) -> FrozenField:
+    """The same with a kernel that travels, where that predicts left-out samples clearly better."""
+    return freeze(travelled(observations, progress=progress), observations)
+
+
+def fit_travelling_with_variance(
+    observations: Observations, *, progress: bool = True
+) -> tuple[FrozenField, Variance]:
+    """The same, and the posterior variance as a field."""
+    posterior = travelled(observations, progress=progress)
+    return freeze(posterior, observations), variance_of(posterior)
+
+
+def travelled(observations: Observations, *, progress: bool = True) -> Process:
+    """The process given the observations, travelling where that predicts left-out samples clearly better."""
+    separable = given(observations, progress=progress)
+    with tqdm(desc="speeds", unit="step", disable=not progress, delay=BAR_DELAY) as bar:
+        return travel(observations, separable, np.random.default_rng(_SEED), bar.update)
 
 
 def given(observations: Observations, *, progress: bool = True) -> Process:
@@ -80,11 +102,12 @@ def freeze(posterior: Process, observations: Observations) -> FrozenField:
     (*space, temporal), features, coefficients = halves[0], posterior.scale * halves[1], halves[2]
     features[0, 0] += posterior.mean
     seconds = posterior.seconds + time.perf_counter() - began
+    recipe = "travelling" if isinstance(posterior, TravellingPosterior) else "kernel"
     return FrozenField(
         space=SeriesFeatures(tuple(space), features.astype(np.float32)),
         time=SeriesCoefficients(temporal, coefficients.astype(np.float32)),
         domain=posterior.domain,
-        made=describe(observations, "kernel", _chosen(posterior, tolerance), seconds=seconds, device="cpu"),
+        made=describe(observations, recipe, _chosen(posterior, tolerance), seconds=seconds, device="cpu"),
     )
 
 
@@ -148,8 +171,10 @@ def _kept(power: np.ndarray, tolerance: float) -> int:
 def _chosen(posterior: Process, tolerance: float) -> dict[str, Any]:
     """What the search chose, by name."""
     kernels = [{"family": k.family, "lengths": list(k.lengths)} for k in posterior.choice.kernels]
+    travelling = isinstance(posterior, TravellingPosterior)
     return {
         "kernels": kernels,
+        **({"parts": [asdict(part) for part in posterior.parts]} if travelling else {}),
         "nugget": posterior.choice.nugget,
         "tolerance": tolerance,
         "left_out": list(posterior.choice.errors),

@@ -58,7 +58,7 @@ class DenseLeftOut:
                 self._known[key] = [(_FAILED, 1.0)] * len(self.ways)
             else:
                 weights = inverse @ self.values
-                self._known[key] = [_residuals(inverse, weights, way) for way in self.ways]
+                self._known[key] = [residuals_of(inverse, weights, way) for way in self.ways]
         return self._known[key]
 
 
@@ -86,9 +86,10 @@ def on_closed_axes(parts: Sequence[SampleAxis]) -> Covariance:
     return covariance
 
 
-def _residuals(
+def residuals_of(
     inverse: np.ndarray, weights: np.ndarray, groups: list[np.ndarray] | None
 ) -> tuple[float, float]:
+    """Mean square of the residuals of groups left out, and what the process expects of it."""
     if groups is None:
         diagonal = np.diag(inverse)
         return float(np.mean((weights / diagonal) ** 2)), float(np.mean(1 / diagonal))

@@ -25,6 +25,7 @@ from fts.params.neural import PINNSRParams as PINNSRParams
 from fts.params.neural import SurrogateParams as SurrogateParams
 from fts.params.neural import WeakFormParams as WeakFormParams
 from fts.params.neural import WeakPDELearnParams as WeakPDELearnParams
+from fts.params.paper import CLOSED_FORM as CLOSED_FORM
 from fts.params.paper import DEFAULT_LIBRARIES as DEFAULT_LIBRARIES
 from fts.params.paper import DEVELOPMENT_SEEDS as DEVELOPMENT_SEEDS
 from fts.params.paper import LIBRARIES as LIBRARIES

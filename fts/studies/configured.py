@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from fts.params import PAPER, PROJECTED, REFINED, FieldParams, FreezeThenSelectParams
+from fts.params import CLOSED_FORM, PAPER, PROJECTED, REFINED, FieldParams, FreezeThenSelectParams
 from fts.studies.runs import Task
 
 OURS = "freeze, then select"
@@ -18,7 +18,7 @@ def paper_task(study: str, problem: str, protocol: str, seed: int, recipe: str =
 def refined_task(study: str, problem: str, protocol: str, seed: int, recipe: str) -> Task:
     """A better field, with quadrature that does not limit it and the refit that held-out rows prefer."""
     used = PAPER[problem]
-    weak = REFINED.get(problem, used.weak) if recipe == "kernel" else used.weak
+    weak = REFINED.get(problem, used.weak) if recipe in CLOSED_FORM else used.weak
     field = FieldParams(recipe, PROJECTED if recipe == "projected" else None)
     params = FreezeThenSelectParams(field, weak, used.svws, "preferred")
     return Task(study, problem, protocol, seed, 0.0, recipe, OURS, params)

@@ -1,7 +1,8 @@
 """Which terms, patches and thresholds a field and a library get; the one place that decides it.
 
 A library's name is only a list of terms. The paper's geometry and threshold belong to fields of the paper's
-problems; any other field gets patches from its own spectrum and a threshold relative to ||b||.
+problems, its quadrature to fields no better than its own; any other field gets patches from its own spectrum
+and a threshold relative to ||b||.
 """
 
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from dataclasses import dataclass, replace
 from fts import asked
 from fts.equations.terms import Library
 from fts.fields.frozen import Field
-from fts.params import LIBRARIES, PAPER, SVWSParams, WeakParams
+from fts.params import CLOSED_FORM, LIBRARIES, PAPER, REFINED, SVWSParams, WeakParams
 from fts.svws.rule import build, relative_threshold
 from fts.weak.assembly import WeakSystem
 from fts.weak.geometry import automatic
@@ -41,12 +42,19 @@ def prepare(
     terms = resolve_library(library)
     terms.check_dimension(field.domain.dimension)
     name = problem_of(field)
-    weak = weak or (PAPER[name].weak if name else automatic(field, terms))
+    weak = weak or (_geometry(field, name) if name else automatic(field, terms))
     rule = params or PAPER[name or "kdv"].svws
     systems = build(field, terms, weak, rule, seed=seed)
     if params is None and name is None:
         rule = replace(rule, lam0=relative_threshold(systems))
     return Prepared(terms, weak, rule, systems)
+
+
+def _geometry(field: Field, name: str) -> WeakParams:
+    """The paper's patches for its problem; quadrature that does not limit a field better than its own."""
+    made = getattr(field, "made", None)
+    closed = made is not None and made.recipe in CLOSED_FORM
+    return REFINED.get(name, PAPER[name].weak) if closed else PAPER[name].weak
 
 
 def problem_of(field: Field) -> str | None:

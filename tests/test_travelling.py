@@ -1,0 +1,95 @@
+"""Kernels that travel: against the dense process, found from samples alone, and left where nothing travels."""
+
+import numpy as np
+import pytest
+
+from fts.domain import Domain
+from fts.fields.frozen import load
+from fts.kernel import closed_form
+from fts.kernel.posterior import Posterior
+from fts.kernel.search import Choice
+from fts.kernel.travelling import Part, TravellingPosterior, differences
+from fts.observations import Observations
+
+NUGGET = 1e-3
+DOMAINS = (
+    Domain((0.0,), (2.0,), -1.0, 1.0, (True,)),
+    Domain((0.0, 1.0), (1.0, 3.0), 0.0, 2.0, (False, True)),
+)
+
+
+def _process(domain: Domain, rng: np.random.Generator) -> TravellingPosterior:
+    d = domain.dimension
+    x, t = rng.uniform(domain.low, domain.high, (150, d)), rng.uniform(domain.t0, domain.t1, 150)
+    parts = (
+        Part(1.0, (0.6, -0.3)[:d], (0.4, 0.5)[:d], 0.8),
+        Part(0.4, (-0.2, 0.5)[:d], (0.3, 0.4)[:d], 0.5),
+    )
+    choice = Choice((), NUGGET, (0.0,))
+    return TravellingPosterior(x, t, rng.standard_normal(150), parts, choice, 0.0, 1.0, 1.0, domain)
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=["1D", "2D"])
+def test_mean_and_draws_are_those_of_the_dense_process(domain: Domain, rng: np.random.Generator) -> None:
+    process = _process(domain, rng)
+    ends = zip((*domain.low, domain.t0), (*domain.high, domain.t1), strict=True)
+    axes = [np.linspace(low, high, 4) for low, high in ends]
+    points = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, len(axes))
+    x, t = np.vstack([points[:, :-1], process.x]), np.concatenate([points[:, -1], process.t])
+    both, m = differences(x, t, domain).covariance(process.parts), len(points)
+    assert np.linalg.eigvalsh(both).min() > -1e-10
+    solved = np.linalg.solve(
+        both[m:, m:] + NUGGET * np.eye(150), np.column_stack([process.values, both[m:, :m]])
+    )
+    assert np.allclose(process.on_grid(*axes).ravel(), both[:m, m:] @ solved[:, 0], atol=1e-5)
+    variance = np.diag(both)[:m] - np.einsum("ij,ji->i", both[:m, m:], solved[:, 1:])
+    drawn = np.mean([process.error(axes, rng).ravel() ** 2 for _ in range(60)], axis=0)
+    assert drawn.mean() == pytest.approx(variance.mean(), rel=0.25)
+    assert np.corrcoef(drawn, variance)[0, 1] > 0.85
+
+
+LINE = Domain((0.0,), (10.0,), 0.0, 8.0, (True,))
+GRID = np.linspace(0, 10, 61), np.linspace(0, 8, 33)
+
+
+def _observed(field, sensors: int, noise: float = 0.0) -> Observations:
+    rng = np.random.default_rng(3)
+    x = (np.arange(sensors) + rng.uniform(0.2, 0.8, sensors)) * 10 / sensors
+    t = np.linspace(0, 8, 81)
+    xx, tt = np.repeat(x, t.size), np.tile(t, sensors)
+    y = field(xx, tt)
+    return Observations(xx[:, None], tt, y + noise * y.std() * rng.standard_normal(y.size), LINE)
+
+
+def _pulse(x: np.ndarray, t: np.ndarray) -> np.ndarray:
+    return np.exp(-8 * np.sin(np.pi * (x - 0.9 * t) / 10) ** 2 * 4)
+
+
+def _standing(x: np.ndarray, t: np.ndarray) -> np.ndarray:
+    return np.cos(0.2 * np.pi * x) * np.exp(-0.1 * t) + 0.5 * np.sin(0.4 * np.pi * x) * np.cos(t)
+
+
+def test_a_pulse_between_few_sensors_is_followed(tmp_path) -> None:
+    observations = _observed(_pulse, 6)
+    separable = closed_form.given(observations, progress=False)
+    process = closed_form.travelled(observations, progress=False)
+    assert isinstance(process, TravellingPosterior)
+    assert process.parts[0].velocity[0] == pytest.approx(0.9, abs=0.05)
+    truth = _pulse(*np.meshgrid(*GRID, indexing="ij"))
+    missed, before = (np.std(p.on_grid(*GRID) - truth) / truth.std() for p in (process, separable))
+    assert missed < 0.02
+    assert missed < 0.2 * before
+    field = closed_form.freeze(process, observations)
+    field.save(tmp_path / "field.fts")
+    made = load(tmp_path / "field.fts").made
+    assert (made.recipe, len(made.parameters["parts"])) == ("travelling", len(process.parts))
+    assert np.std(field.on_grid(*GRID) - process.on_grid(*GRID)) < 1e-4 * truth.std()
+
+
+@pytest.mark.parametrize(("field", "noise"), [(_standing, 0.0), (_standing, 0.1)])
+def test_where_nothing_travels_the_separable_field_stays_bit_for_bit(field, noise: float) -> None:
+    observations = _observed(field, 12, noise)
+    kept = closed_form.travelled(observations, progress=False)
+    assert isinstance(kept, Posterior)
+    separable = closed_form.given(observations, progress=False)
+    assert np.array_equal(kept.on_grid(*GRID), separable.on_grid(*GRID))
