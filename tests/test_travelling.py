@@ -1,4 +1,4 @@
-"""Kernels that travel: against the dense process, found from samples alone, and left where nothing travels."""
+"""Kernels that travel: against the dense process, found from samples, and left where nothing travels."""
 
 import numpy as np
 import pytest

@@ -24,12 +24,12 @@ from fts.observations import Observations, SensorGrid, distinct_rows
 
 # A separable process is kept as it is where it errs less than this on what is left out, in deviations of the
 # data, or hardly more than along its best axis: then noise is what it errs by.
-_WELL, _LIKE_NOISE = 2e-3, 1.5
+_WELL, _LIKE_NOISE = 5e-4, 1.5
 _CLEARLY = 0.8  # of the separable error, for a travelling kernel to be taken
 _SCANNED, _SEARCHED, _SOLVED = 350, 700, 3000  # samples of the scan, the simplex search and the solve
 # Speeds of the scan in extents of space per duration of the record; length scales in distances of
 # neighbouring sensors; time scales in durations.
-_SPEEDS, _LENGTHS, _TIMES, _NUGGET = (0.25, 0.5, 1.0, 2.0, 4.0), (0.5, 1.5), (0.15, 0.6), 1e-4
+_SPEEDS, _LENGTHS, _TIMES, _NUGGET = (0.06, 0.12, 0.25, 0.5, 1.0, 2.0), (0.5, 1.5), (0.15, 0.6), 1e-4
 _SECOND = 0.5  # share of a second part to begin with
 _EVALUATIONS = (90, 220)  # of the simplex search for one part and for two
 _WORTH = 0.95  # of the error with one part, for a second to be kept
