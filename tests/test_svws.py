@@ -205,8 +205,8 @@ def test_select_reads_the_equation_off_a_known_field():
 
 
 def test_select_refuses_what_it_cannot_read():
-    with pytest.raises(ValueError, match="unknown library 'burgers'"):
-        select.select(WAVES, "burgers")
+    with pytest.raises(ValueError, match="unknown library 'boussinesq'"):
+        select.select(WAVES, "boussinesq")
     with pytest.raises(ValueError, match="needs 2 spatial axes"):
         select.select(WAVES, ["u", "u_yy"])
 

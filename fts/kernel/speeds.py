@@ -32,7 +32,9 @@ _SCANNED, _SEARCHED, _SOLVED = 350, 700, 3000  # samples of the scan, the simple
 _SPEEDS, _LENGTHS, _TIMES, _NUGGET = (0.06, 0.12, 0.25, 0.5, 1.0, 2.0), (0.5, 1.5), (0.15, 0.6), 1e-4
 _SECOND = 0.5  # share of a second part to begin with
 _EVALUATIONS = (90, 220)  # of the simplex search for one part and for two
-_WORTH = 0.95  # of the error with one part, for a second to be kept
+# A second part is kept where the logarithm of the mean square falls by so much per number that it adds and
+# per sensor left out: few sensors cannot decide about many numbers.
+_WORTH = 4.0
 _NUGGETS = (1e-10, 1.0)
 
 
@@ -111,7 +113,9 @@ def _searched(
     others = [Part(_SECOND, velocity, first.lengths, first.duration) for velocity in _velocities(domain)]
     two = scan(one, others, nugget)
     two, lower = _lowered(two, nugget, searched, domain, _EVALUATIONS[1], step)
-    return (two, lower) if searched.measured(two, lower)[0] < _WORTH**2 * alone else (one, nugget)
+    gain = np.log(alone / searched.measured(two, lower)[0])
+    added = 2 + 2 * domain.dimension
+    return (two, lower) if gain * len(searched.groups) > _WORTH * added else (one, nugget)
 
 
 def _candidates(observations: Observations, worst: int) -> list[Part]:
