@@ -1,4 +1,4 @@
-# Two commands do everything: `make book` and `make test`. Both create .venv first, from requirements.lock.
+# Two commands do everything: `make book` and `make test`. Both create .venv first, from requirements.lock and torch.lock.
 
 PYTHON ?= python3
 PORT ?= 8888
@@ -23,10 +23,11 @@ help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1 \2/p' Makefile | while read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
 
 # The stamp is written last, so an interrupted installation starts again where pip left it.
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock torch.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}: make PYTHON=python3.11 ...")'
 	@$(PIP) --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
-	$(PIP) install --quiet --no-compile $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -r requirements.lock
+	$(PIP) install --quiet --no-compile -r requirements.lock
+	$(PIP) install --quiet --no-compile $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -r torch.lock
 	$(PIP) install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -66,9 +67,11 @@ bench: $(READY)  ## one line per figure: name, ours, peer, ratio
 verify: $(READY)  ## check that every published number follows from the records
 	$(BIN)/python -m fts.studies verify
 
-lock: $(READY)  ## write requirements.lock from the present environment
-	$(PIP) freeze --all --exclude-editable | sed -e '/^pip==/d' -e '/@ /d' -e 's/+[a-z0-9.]*$$//' > requirements.lock.new
+lock: $(READY)  ## write requirements.lock and torch.lock from the present environment
+	$(PIP) freeze --all --exclude-editable | $(BIN)/python .ci/lock.py > requirements.lock.new
+	$(PIP) freeze | sed -n 's/^\(torch==[0-9.]*\).*/\1/p' > torch.lock.new
 	@mv requirements.lock.new requirements.lock
+	@mv torch.lock.new torch.lock
 
 clean:  ## remove the built book and its execution cache
 	rm -rf _build

@@ -20,25 +20,57 @@ NINE = {"jupyter-book", "jupyterlab", "torch", "numpy", "scipy", "matplotlib", "
 UNPINNED = re.compile(r"pip|fts|wheel|setuptools|triton|nvidia-.*|cuda-.*|pytorch-triton.*")
 
 
+def _hashed() -> dict[str, tuple[str, list[str]]]:
+    """Version and hashes by name, as requirements.lock says them."""
+    entries = (ROOT / "requirements.lock").read_text().replace(" \\\n", "").splitlines()
+    found = {}
+    for entry in entries:
+        pin, *hashes = entry.split()
+        name, version = pin.split("==")
+        assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", one) for one in hashes), entry
+        found[canonicalize_name(name)] = version, hashes
+    assert len(found) == len(entries), "a package is locked twice"
+    return found
+
+
 def _lock() -> dict[str, str]:
-    lines = (ROOT / "requirements.lock").read_text().split()
-    pins = [line.split("==") for line in lines]
-    assert all(len(pin) == 2 for pin in pins), "every line of the lock reads name==version"
-    return {canonicalize_name(name): version for name, version in pins}
+    """Version by name: what carries hashes, and torch, whose builds bring other libraries along."""
+    torch, version = (ROOT / "torch.lock").read_text().split("==")
+    return {name: version for name, (version, _) in _hashed().items()} | {torch: version.strip()}
 
 
 def _declared() -> list[Requirement]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     groups = project["optional-dependencies"]
-    # Readers of formats that neither the book nor the tests need are the one extra that is not locked.
-    extras = [line for name, lines in groups.items() if name != "formats" for line in lines]
+    extras = [line for lines in groups.values() for line in lines]
     found = [Requirement(line) for line in [*project["dependencies"], *extras]]
     return [requirement for requirement in found if requirement.name != "fts"]
 
 
 def test_lock_names_no_host_and_no_local_build() -> None:
-    text = (ROOT / "requirements.lock").read_text()
-    assert not re.search(r"://|@|\+|--|/", text)
+    for name in ("requirements.lock", "torch.lock"):
+        assert not re.search(r"://|@|\+|/", (ROOT / name).read_text())
+
+
+def test_every_locked_package_carries_hashes() -> None:
+    """pip then asks for hashes of all: one package without them would stop the installation."""
+    assert [name for name, (_, hashes) in _hashed().items() if not hashes] == []
+    assert "torch" not in _hashed()
+    asked = [Requirement(line) for line in metadata.requires("torch") or []]
+    needed = {
+        canonicalize_name(one.name) for one in asked if not one.marker or one.marker.evaluate({"extra": ""})
+    }
+    missing = {name for name in needed - _hashed().keys() if not UNPINNED.fullmatch(name)}
+    assert missing == set(), "torch brings packages that are not locked"
+
+
+@pytest.mark.slow
+def test_pip_reads_the_lock_and_has_nothing_to_install() -> None:
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--dry-run", "--no-index"]
+    again = [*pip, "--require-hashes", "-r", str(ROOT / "requirements.lock")]
+    done = subprocess.run(again, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "Would install" not in done.stdout
 
 
 def test_lock_satisfies_every_declared_range() -> None:
@@ -59,7 +91,7 @@ def test_conda_environment_pins_the_same_nine() -> None:
     lock = _lock()
     assert set(pins) == NINE
     assert pins == {name: lock[name] for name in NINE}
-    assert "-r requirements.lock" in pip
+    assert "-e .[dev]" in pip
 
 
 def test_installed_is_what_the_lock_says() -> None:
