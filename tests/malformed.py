@@ -2,11 +2,17 @@
 
 import io
 import struct
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 
+import h5py
 import numpy as np
+import pyarrow as pa
+import xarray
+from pyarrow import parquet as arrow_parquet
 from scipy.io import netcdf_file, savemat
 
 X, T = (a.ravel() for a in np.meshgrid(np.linspace(0, 1, 6), np.linspace(0, 1, 5), indexing="ij"))
@@ -18,7 +24,20 @@ _FLAT = "{'descr': '<f8', 'fortran_order': False, 'shape': (30,)}"
 def corpus() -> dict[str, bytes]:
     """Every malformed file by its name."""
     found: dict[str, bytes] = {}
-    for make in (_texts, _headings, _cells, _values, _npz, _npz_bytes, _bombs, _mat, _netcdf, _other):
+    for make in (
+        _texts,
+        _headings,
+        _cells,
+        _values,
+        _npz,
+        _npz_bytes,
+        _bombs,
+        _mat,
+        _netcdf,
+        _netcdf4,
+        _parquet,
+        _other,
+    ):
         for name, data in make():
             assert name not in found, name
             found[name] = data
@@ -281,6 +300,70 @@ def _netcdf() -> Iterator[tuple[str, bytes]]:
     yield "flipped.nc", whole[:8] + b"\xff\xff" + whole[10:]
     yield "other-dimensions.nc", netcdf(("x", "t"), ("x", "e"))
     yield "no-u.nc", netcdf(("x", "t"), ("x", "t"), "v")
+
+
+def _netcdf4() -> Iterator[tuple[str, bytes]]:
+    axes, grid = (np.unique(X), np.unique(T)), U.reshape(6, 5)
+    whole = netcdf4(u=(("x", "t"), grid), x=axes[0], t=axes[1])
+    for number, part in enumerate([0.002, 0.1, 0.4, 0.7, 0.95]):
+        yield f"truncated-4-{number}.nc", whole[: int(part * len(whole))]
+    for place in (8, 9, 40):  # versions and addresses in the superblock
+        yield f"flipped-4-{place}.nc", whole[:place] + bytes([whole[place] ^ 0x5A]) + whole[place + 1 :]
+    yield "no-u-4.nc", netcdf4(v=(("x", "t"), grid), x=axes[0], t=axes[1])
+    yield "other-dimensions-4.nc", netcdf4(u=(("x", "e"), grid), x=axes[0], t=axes[1])
+    yield "text-4.nc", netcdf4(u=(("x", "t"), grid.astype(str)), x=axes[0], t=axes[1])
+    yield "infinite-axis-4.nc", netcdf4(u=(("x", "t"), grid), x=axes[0] + np.inf, t=axes[1])
+    for name in ("u", "x"):  # a gigabyte of zeros and more, in a few kilobytes: of values, or of an axis
+        yield f"bomb-{name}-4.nc", _hdf5_bomb(name, 1 << 29)
+
+
+def netcdf4(**variables) -> bytes:
+    """A NetCDF 4 file of an xarray Dataset."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.nc"
+        xarray.Dataset(variables).to_netcdf(path, engine="h5netcdf")
+        return path.read_bytes()
+
+
+def _hdf5_bomb(name: str, size: int) -> bytes:
+    stream = io.BytesIO()
+    with h5py.File(stream, "w") as file:
+        for axis in ("x", "t"):
+            shape = size if axis == name else 5
+            one = file.create_dataset(axis, (shape,), "f8", chunks=True, compression="gzip")
+            one.make_scale(axis)
+        # The values either agree with their axes, or are many more than these say.
+        u = file.create_dataset("u", (size, 5), "f8", chunks=True)
+        for place, axis in enumerate(("x", "t")):
+            u.dims[place].attach_scale(file[axis])
+    return stream.getvalue()
+
+
+def _parquet() -> Iterator[tuple[str, bytes]]:
+    whole = parquet(**GOOD)
+    yield "empty.parquet", b""
+    yield "text.parquet", table(good_rows())
+    for number, part in enumerate([0.01, 0.3, 0.6, 0.95]):
+        yield f"truncated-{number}.parquet", whole[: int(part * len(whole))]
+    yield "flipped-end.parquet", whole[:-6] + bytes([whole[-6] ^ 0x7F]) + whole[-5:]
+    yield "no-u.parquet", parquet(x=X, t=T)
+    yield "text-column.parquet", parquet(x=X, t=T, u=["one"] * 30)
+    yield "long-texts.parquet", parquet(x=np.zeros(100), t=np.zeros(100), u=["a" * 1_000_000] * 100)
+    yield "lists.parquet", parquet(x=X, t=T, u=[[1.0, 2.0]] * 30)
+    yield "dates.parquet", parquet(x=X, t=pa.array(range(30), pa.timestamp("s")), u=U)
+    yield "logical.parquet", parquet(x=X, t=T, u=[True] * 30)
+    yield "missing-place.parquet", parquet(x=[None, *X[1:]], t=T, u=U)
+    yield "infinite.parquet", parquet(x=X, t=T, u=[np.inf, *U[1:]])
+    yield "all-missing.parquet", parquet(x=X, t=T, u=pa.array([None] * 30, pa.float64()))
+    zeros = pa.chunked_array([pa.array(np.zeros(1_000_000))] * 12)
+    yield "bomb.parquet", parquet(x=zeros, t=zeros, u=zeros)
+
+
+def parquet(**columns) -> bytes:
+    """A Parquet file."""
+    stream = io.BytesIO()
+    arrow_parquet.write_table(pa.table(columns), stream)
+    return stream.getvalue()
 
 
 def netcdf(axes: tuple[str, ...], dims: tuple[str, ...], name: str = "u", fill: bool = False) -> bytes:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from malformed import GOOD, T, U, X, corpus, good_rows, mat, netcdf, npz, table
+import xarray
+from malformed import GOOD, T, U, X, corpus, good_rows, mat, netcdf, netcdf4, npz, parquet, table
 
 import fts
 from fts import cli
@@ -53,7 +54,9 @@ print(int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text()).
 
 def test_the_largest_files_are_refused_in_bounded_memory(tmp_path: Path) -> None:
     """A process of its own: 500 MB for everything, of which the libraries take a hundred."""
-    names = [name for name in CORPUS if name.startswith(("bomb", "huge", "one-long", "many", "header"))]
+    names = [
+        name for name in CORPUS if name.startswith(("bomb", "huge", "one-long", "long-", "many", "header"))
+    ]
     paths = [tmp_path / name for name in names]
     for path in paths:
         path.write_bytes(CORPUS[path.name])
@@ -132,6 +135,12 @@ READ = {
     "matlab.mat": (mat(x=_AXES[0], t=np.array(_AXES[1])[:, None], u=_GRID), {}),
     "named.mat": (mat(x=_AXES[0], tt=_AXES[1], usol=_GRID), {"columns": {"t": "tt", "u": "usol"}}),
     "grid.nc": (netcdf(("x", "t"), ("x", "t")), {}),
+    "grid-4.nc": (netcdf4(u=(("x", "t"), _GRID), x=_AXES[0], t=_AXES[1]), {}),
+    "grid-4-time-first.nc": (netcdf4(u=(("t", "x"), _GRID.T), x=_AXES[0], t=_AXES[1]), {}),
+    "flat-4.nc": (netcdf4(**{name: ("sample", values) for name, values in GOOD.items()}), {}),
+    "flat.parquet": (parquet(**GOOD), {}),
+    "single.parquet": (parquet(X=X, T=T, u=U, name=["probe"] * 30), {}),
+    "named.parquet": (parquet(pos=X, t=T, u=U), {"columns": {"x": "pos"}}),
     "grid-time-first.nc": (netcdf(("x", "t"), ("t", "x")), {}),
 }
 
@@ -166,27 +175,46 @@ def test_two_dimensional_grids_are_read(tmp_path: Path) -> None:
     np.testing.assert_array_equal(samples.grid.values, u.reshape(20, 6))
 
 
-def test_parquet_is_read_where_pyarrow_is_installed(tmp_path: Path) -> None:
-    pa = pytest.importorskip("pyarrow")
-    from pyarrow import parquet
-
-    parquet.write_table(pa.table(GOOD), tmp_path / "a.parquet")
-    _same(fts.read_samples(tmp_path / "a.parquet"))
-    parquet.write_table(pa.table(GOOD | {"u": [None, *U[1:]]}), tmp_path / "b.parquet")
-    assert len(fts.read_samples(tmp_path / "b.parquet")) == 29
-    parquet.write_table(
-        pa.table(GOOD | {"t": pa.array(range(30), pa.timestamp("s"))}), tmp_path / "c.parquet"
-    )
-    with pytest.raises(ValueError, match="seconds since"):
-        fts.read_samples(tmp_path / "c.parquet")
+def test_a_value_missing_in_parquet_is_not_a_sample(tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_bytes(parquet(**GOOD | {"u": [None, *U[1:]]}))
+    samples = fts.read_samples(tmp_path / "a.parquet")
+    np.testing.assert_array_equal(samples.y, U[1:])
 
 
-def test_netcdf_4_is_read_where_xarray_is_installed(tmp_path: Path) -> None:
-    xarray = pytest.importorskip("xarray")
-    pytest.importorskip("h5netcdf")
-    stored = xarray.Dataset({"u": (("t", "x"), _GRID.T)}, {"x": _AXES[0], "t": _AXES[1]})
+def test_missing_and_scaled_values_of_netcdf_4(tmp_path: Path) -> None:
+    stored = xarray.Dataset({"u": (("t", "x"), _GRID.T.copy())}, {"x": _AXES[0], "t": _AXES[1]})
+    stored["u"][1, 2] = np.nan
+    stored["u"].encoding = {"dtype": "i4", "scale_factor": 1e-8, "add_offset": 0.5, "_FillValue": -1}
     stored.to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
-    _same(fts.read_samples(tmp_path / "a.nc"))
+    samples = fts.read_samples(tmp_path / "a.nc")
+    there = np.ones((6, 5), bool)
+    there[2, 1] = False
+    np.testing.assert_array_equal(samples.x[:, 0], X[there.ravel()])
+    np.testing.assert_allclose(samples.y, _GRID[there], atol=1e-8)
+
+
+def test_a_dataset_is_read_as_its_file_is(tmp_path: Path) -> None:
+    stored = xarray.Dataset({"h": (("t", "pos"), _GRID.T)}, {"pos": _AXES[0], "t": _AXES[1]})
+    columns = {"x": "pos", "u": "h"}
+    _same(fts.read_samples(stored, columns=columns))
+    stored.to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
+    _same(fts.read_samples(tmp_path / "a.nc", columns=columns))
+    for wrong, said in (({"u": "v"}, "did you mean|no column"), (["x", "t", "u"], "which is which")):
+        with pytest.raises(ValueError, match=said):
+            fts.read_samples(stored, columns=wrong)
+    with pytest.raises(ValueError, match="seconds since"):
+        fts.read_samples(stored.assign_coords(t=np.arange(5).astype("M8[s]")), columns=columns)
+    with pytest.raises(ValueError, match="a DataArray: give"):
+        fts.read_samples(stored["h"])
+
+
+@pytest.mark.parametrize("packages", [("pyarrow",), ("xarray",), ("h5py",)])
+def test_what_is_not_installed_is_asked_for_by_name(tmp_path: Path, monkeypatch, packages) -> None:
+    for name in packages:
+        monkeypatch.setitem(sys.modules, name, None)
+    path = tmp_path / ("a.parquet" if packages == ("pyarrow",) else "a.nc")
+    path.write_bytes(parquet(**GOOD) if path.suffix == ".parquet" else READ["grid-4.nc"][0])
+    with pytest.raises(ValueError, match=r"pip install 'fts\[formats\]'"):
 
 
 def _long_table(tmp_path: Path, change: dict[int, str]) -> tuple[Path, np.ndarray]:

@@ -19,7 +19,7 @@ from fts.equations.equation import Equation
 from fts.fields.frozen import Field, FrozenField
 from fts.observations import Observations, TooLittle
 from fts.params import DEFAULT_LIBRARIES, VERDICT, VerdictParams
-from fts.readers.samples import read_samples
+from fts.readers.samples import is_dataset, read_samples
 from fts.recipes import Recipe, fit_with_variance, possible_fields
 from fts.svws import refits, rule
 from fts.svws.selection import Selection
@@ -89,7 +89,7 @@ class Discovery:
 
 @asked.helpful
 def discover(
-    samples: str | Path | Observations,
+    samples: Any,
     library: str | Sequence[str] | None = None,
     *,
     recipe: Recipe = "auto",
@@ -97,13 +97,14 @@ def discover(
     progress: bool = True,
     params: VerdictParams = VERDICT,
 ) -> Discovery:
-    """Everything from samples to verdict: `samples` is a file (see read_samples) or Observations.
+    """Everything from samples to verdict: a file or Dataset as read_samples takes it, or Observations.
 
     `library` is a list of terms or a name; by default a general one for the number of spatial axes. `domain`
     says where the field lives and which axes are periodic, by default the samples' bounding box.
     """
-    kinds = (str, Path, Observations)
-    asked.refuse_unless(kinds, samples, "samples", "give a file's name, or what fts.observe returns")
+    if not is_dataset(samples):
+        kinds = (str, Path, Observations)
+        asked.refuse_unless(kinds, samples, "samples", "give a file's name, or what fts.observe returns")
     observations = None
     try:
         observations = samples if isinstance(samples, Observations) else read_samples(samples, domain)

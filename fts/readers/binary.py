@@ -1,4 +1,4 @@
-"""Arrays in .npz, .mat, NetCDF and Parquet files -> named arrays, never more of them than the bound.
+"""Arrays in .npz, .mat, NetCDF, Parquet and xarray's Datasets -> named arrays, no more than the bound.
 
 Sizes are read from the headers before the numbers, so a small file that unpacks to a large one is refused. No
 file is unpickled.
@@ -9,6 +9,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.io import loadmat, netcdf_file
@@ -107,17 +108,32 @@ def _masked(name: str, values: np.ndarray, where: str) -> np.ndarray:
 
 def _xarray(path: Path, columns: Columns) -> dict[str, np.ndarray]:
     try:
-        import xarray  # pyright: ignore[reportMissingImports]
+        import h5py
+        import xarray
     except ImportError:
         raise FileError(f"{path.name} is a NetCDF 4 file: pip install 'fts[formats]' to read it") from None
-    with xarray.open_dataset(path, decode_times=False, engine="h5netcdf") as stored:
-        found = assign([str(name) for name in stored.variables], columns, path.name)
-        refuse_large(sum(stored[name].size * 8 for name in found.values()), path.name)
-        dims = {role: tuple(str(d) for d in stored[name].dims) for role, name in found.items()}
-        read = {role: numbers(name, stored[name].values, path.name) for role, name in found.items()}
+    # The sizes as they are stored: xarray believes those of the dimensions, and reads what is there.
+    with h5py.File(path) as file:
+        found = assign(list(file), columns, path.name)
+        stored_sizes = (math.prod(getattr(file[name], "shape", ())) for name in found.values())
+        refuse_large(sum(stored_sizes) * 8, path.name)
+    # Without indexes nothing is loaded before it is asked for.
+    lazy: dict[str, Any] = {"decode_times": False, "create_default_indexes": False}
+    with xarray.open_dataset(path, engine="h5netcdf", **lazy) as stored:
+        return read_dataset(stored, columns, path.name)
+
+
+def read_dataset(stored: Any, columns: Columns, where: str) -> dict[str, np.ndarray]:
+    """The same of an xarray Dataset."""
+    found = assign([str(name) for name in stored.variables], columns, where)
+    for name in found.values():
+        numbers(name, np.empty(0, stored[name].dtype), where)
+    refuse_large(sum(stored[name].size * 8 for name in found.values()), where)
+    dims = {role: tuple(str(d) for d in stored[name].dims) for role, name in found.items()}
+    read = {role: numbers(name, stored[name].values, where) for role, name in found.items()}
     # xarray has put NaN where the file declares a value missing.
     read["u"] = np.ma.masked_invalid(read["u"])
-    return _ordered(read, dims, path.name)
+    return _ordered(read, dims, where)
 
 
 def _ordered(
@@ -138,12 +154,14 @@ def _ordered(
 def read_parquet(path: Path, columns: Columns) -> dict[str, np.ndarray]:
     """The columns of a Parquet file, through PyArrow."""
     try:
-        from pyarrow import parquet  # pyright: ignore[reportMissingImports]
+        from pyarrow import parquet
     except ImportError:
         raise FileError(f"{path.name} is a Parquet file: pip install 'fts[formats]' to read it") from None
     with parquet.ParquetFile(path) as file:
         found = assign(file.schema_arrow.names, columns, path.name)
         refuse_large(file.metadata.num_rows * 8 * len(found), path.name)
+        for name in found.values():
+            numbers(name, np.empty(0, file.schema_arrow.field(name).type.to_pandas_dtype()), path.name)
         table = file.read(columns=list(found.values()))
     arrays = {role: table[name].to_numpy() for role, name in found.items()}
     read = {role: numbers(found[role], values, path.name) for role, values in arrays.items()}

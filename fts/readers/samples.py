@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -10,7 +11,7 @@ from fts import asked
 from fts.domain import Domain
 from fts.files import FileError
 from fts.observations import Observations, refuse_nonfinite
-from fts.readers.binary import read_mat, read_netcdf, read_npz, read_parquet
+from fts.readers.binary import read_dataset, read_mat, read_netcdf, read_npz, read_parquet
 from fts.readers.columns import COORDINATES, Columns
 from fts.readers.delimited import read_delimited
 
@@ -26,7 +27,7 @@ ENDINGS = (*TEXT, *BINARY, ".fts")
 
 @asked.helpful
 def read_samples(
-    path: str | Path,
+    path: Any,
     domain: Domain | None = None,
     *,
     columns: Columns = None,
@@ -35,38 +36,52 @@ def read_samples(
 ) -> Observations:
     """A user's samples: columns x, [y, [z,]] t, u as a table or arrays, a grid of values, or a saved record.
 
+    `path` names the file, or is an xarray Dataset with the same variables.
     `columns` says which they are where they are called otherwise, {"t": "time"}, or names them in order;
     `decimal` is "," where numbers are written so; values written as one of `missing` were not measured.
     Without a `domain` the samples' bounding box is taken and no axis is periodic: a period is not in samples.
     """
-    asked.refuse_unless((str, Path), path, "path", "give the name of a file of samples")
-    path = Path(path)
-    if not path.is_file():
-        raise FileError(f"no file at {path}: give one with columns x, [y,] t, u ({', '.join(ENDINGS)})")
-    ending = path.suffix.lower()
-    if ending == ".fts":
-        return Observations.load(path)
-    if ending not in ENDINGS:
-        raise FileError(f"{path.name} has an unknown ending: save the samples as one of {', '.join(ENDINGS)}")
-    try:
-        if ending in TEXT:
-            found = read_delimited(path, columns, decimal, missing)
-        else:
-            found = _read_binary(ending, path, columns)
-            found["u"] = _without(found["u"], missing)
-    except OSError as error:
-        raise FileError(f"{path.name} cannot be read ({error.strerror or error}): mend or move it") from None
-    x, t, u = _flat(found, path.name)
+    if is_dataset(path):
+        source = "the Dataset"
+        _refuse_in_order(columns, source)
+        found = read_dataset(path, columns, source)
+        found["u"] = _without(found["u"], missing)
+    else:
+        asked.refuse_unless((str, Path), path, "path", "give the name of a file of samples")
+        path = Path(path)
+        if path.suffix.lower() == ".fts" and path.is_file():
+            return Observations.load(path)
+        found, source = _read_file(path, columns, decimal, missing), path.name
+    x, t, u = _flat(found, source)
     for name, values in (("x", x), ("t", t), ("u", u)):
         refuse_nonfinite(name, values)
     if domain is None:
         domain = bounding_box(x, t)
-    return Observations(x, t, u, domain, source=path.name)
+    return Observations(x, t, u, domain, source=source)
+
+
+def is_dataset(value: object) -> bool:
+    """Whether it is an xarray Dataset, told without importing xarray."""
+    return type(value).__module__.partition(".")[0] == "xarray" and hasattr(value, "data_vars")
+
+
+def _read_file(path: Path, columns: Columns, decimal: str, missing: Sequence[str]) -> dict[str, np.ndarray]:
+    if not path.is_file():
+        raise FileError(f"no file at {path}: give one with columns x, [y,] t, u ({', '.join(ENDINGS)})")
+    ending = path.suffix.lower()
+    if ending not in ENDINGS:
+        raise FileError(f"{path.name} has an unknown ending: save the samples as one of {', '.join(ENDINGS)}")
+    try:
+        if ending in TEXT:
+            return read_delimited(path, columns, decimal, missing)
+        found = _read_binary(ending, path, columns)
+    except OSError as error:
+        raise FileError(f"{path.name} cannot be read ({error.strerror or error}): mend or move it") from None
+    return found | {"u": _without(found["u"], missing)}
 
 
 def _read_binary(ending: str, path: Path, columns: Columns) -> dict[str, np.ndarray]:
-    if columns is not None and not isinstance(columns, Mapping):
-        raise FileError(f"{path.name} names its arrays: say which is which, --columns x=NAME t=NAME u=NAME")
+    _refuse_in_order(columns, path.name)
     try:
         return BINARY[ending](path, columns)
     except (FileError, PermissionError):
@@ -75,6 +90,11 @@ def _read_binary(ending: str, path: Path, columns: Columns) -> dict[str, np.ndar
     except Exception as error:
         kind = type(error).__name__
         raise FileError(f"{path.name} is damaged or no {ending} file ({kind}): save it again") from None
+
+
+def _refuse_in_order(columns: Columns, where: str) -> None:
+    if columns is not None and not isinstance(columns, Mapping):
+        raise FileError(f"{where} names its arrays: say which is which, --columns x=NAME t=NAME u=NAME")
 
 
 def _without(u: np.ndarray, missing: Sequence[str]) -> np.ndarray:
