@@ -1,8 +1,12 @@
 """Studies: what is planned and skipped, what failures and killed workers leave, what verify notices."""
 
+import contextlib
 import json
 import os
 import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -287,6 +291,94 @@ def test_workers_keep_the_memory_they_free():
         faults = client.submit(page_faults).result()
     # A megabyte is 256 pages: returned to the system each time, it would fault 51,200 times.
     assert faults < 5_000
+
+
+# A study of its own process: runs that write down who works on them, and take as long as they are told.
+_STUDY = """
+import os, sys, time
+from dataclasses import replace
+from pathlib import Path
+from fts.studies import plans, runs, workers
+
+folder, seconds, studies = Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
+
+
+def run(task):
+    (folder / f"{os.getpid()}.{task.seed}.started").touch()
+    time.sleep(seconds)
+    return runs.failure(task, "this run only waits")
+
+
+if __name__ == "__main__":
+    # Pickled by value: a worker process cannot import a script.
+    run.__module__ = "__main__"
+    tasks = [replace(plans.paper_task("main", "ks", "S20", 1301), seed=seed) for seed in range(6)]
+    with workers.workers(None, 1) as client:
+        (folder / f"{os.getpid()}.ready").touch()
+        while len(list(folder.glob("*.ready"))) < studies:
+            time.sleep(0.05)
+        workers.run_study(tasks, folder / "main.jsonl", client, run=run)
+"""
+
+
+def _start_study(folder: Path, seconds: float, studies: int = 1) -> subprocess.Popen[bytes]:
+    """A study of six runs; it begins once as many as `studies` are ready."""
+    script = folder / "study.py"
+    script.write_text(_STUDY)
+    words = [sys.executable, str(script), str(folder), str(seconds), str(studies)]
+    return subprocess.Popen(words, stderr=subprocess.PIPE)
+
+
+def _until(condition, seconds: float = 120.0) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not condition():
+        time.sleep(0.1)
+    return condition()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_the_workers_of_a_killed_study_end(tmp_path, how):
+    psutil = pytest.importorskip("psutil", reason="Dask is not installed (extra `studies`)")
+    study, family = _start_study(tmp_path, 300.0), []
+    try:
+        assert _until(lambda: any(tmp_path.glob("*.started"))), "the worker did not begin"
+        family = psutil.Process(study.pid).children(recursive=True)
+        busy = {int(path.name.split(".")[0]) for path in tmp_path.glob("*.started")}
+        assert busy <= {process.pid for process in family}
+        study.send_signal(how)
+        _, alive = psutil.wait_procs(family, timeout=60)
+        assert alive == [], "a study that is gone still has workers"
+    finally:
+        for process in (*family, study):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        study.communicate()
+
+
+@pytest.mark.slow
+def test_two_identical_studies_at_once_record_each_run_once(tmp_path):
+    pytest.importorskip("distributed", reason="Dask is not installed (extra `studies`)")
+    pair = [_start_study(tmp_path, 0.05, studies=2) for _ in range(2)]
+    said = [study.communicate(timeout=300)[1].decode() for study in pair]
+    assert [study.returncode for study in pair] == [0, 0], said
+    assert len(list(tmp_path.glob("*.started"))) == 12, "the two did not meet: each was to run all six"
+    assert sorted(one.seed for one in records.read(tmp_path / "main.jsonl")) == list(range(6))
+
+
+@pytest.mark.slow
+def test_a_study_listens_on_the_loopback_address_only():
+    psutil = pytest.importorskip("psutil", reason="Dask is not installed (extra `studies`)")
+    with workers.workers(None, 1) as client:
+        here = psutil.Process()
+        addresses = {
+            connection.laddr.ip
+            for process in (here, *here.children(recursive=True))
+            for connection in process.net_connections("inet")
+            if connection.status == psutil.CONN_LISTEN
+        }
+        assert client.dashboard_link.startswith("http://127.0.0.1:")
+    assert addresses == {"127.0.0.1"}
 
 
 def test_every_committed_score_follows_from_its_terms(root):
