@@ -30,7 +30,6 @@ def _wait(page: "sync_api.Page") -> None:
     page.wait_for_timeout(100)
 
 
-@pytest.mark.skip(reason="not met yet: the heights kept for explorers are not the measured ones")
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("chapter", _pages())
 def test_every_jump_lands_at_its_target(browser, site: str, chapter: str, width: int) -> None:  # noqa: F811
@@ -60,7 +59,10 @@ def _through(page: "sync_api.Page") -> None:
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
 
 
-@pytest.mark.skip(reason="not met yet: axe has not been clean on every page")
+# axe-core does not read MathML, and takes a heading that is a formula for an empty one.
+_FORMULA = "target => Boolean(document.querySelector(target).querySelector('math')?.textContent.trim())"
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("chapter", _pages())
 def test_axe_finds_nothing(browser, site: str, chapter: str, theme: str) -> None:  # noqa: F811
@@ -69,7 +71,12 @@ def test_axe_finds_nothing(browser, site: str, chapter: str, theme: str) -> None
     _through(page)
     page.evaluate(AXE)
     found = page.evaluate("axe.run(document.querySelector('.bd-article'), { resultTypes: ['violations'] })")
-    said = [f"{one['id']}: {node['html'][:160]}" for one in found["violations"] for node in one["nodes"][:3]]
+    said = [
+        f"{one['id']}: {node['html'][:160]}"
+        for one in found["violations"]
+        for node in one["nodes"]
+        if not (one["id"] == "empty-table-header" and page.evaluate(_FORMULA, node["target"][0]))
+    ]
     assert said == []
     watched.context.close()
 
@@ -79,12 +86,13 @@ _CUT = """(width) => [...document.querySelectorAll('.bd-article *')].filter((e) 
   const box = e.getBoundingClientRect();
   if (!box.width || !box.height || e.closest('mjx-assistive-mml, [hidden], .headerlink')) return false;
   const hides = getComputedStyle(e).overflowX === 'hidden' && e.scrollWidth > e.clientWidth + 1;
-  const scrolled = e.parentElement.closest('.pst-scrollable-table-container, .output, div.math, pre');
+  let scrolled = e.parentElement;
+  const fixed = (box) => !/auto|scroll/.test(getComputedStyle(box).overflowX);
+  while (scrolled && fixed(scrolled)) scrolled = scrolled.parentElement;
   return hides || ((box.right > width + 1 || box.left < -1) && !scrolled);
 }).map((e) => `${e.tagName}.${e.className}`.slice(0, 80))"""
 
 
-@pytest.mark.skip(reason="not met yet: no page passes, and whether page or test is at fault is open")
 @pytest.mark.parametrize("chapter", _pages())
 def test_nothing_is_cut_off_on_a_phone(browser, site: str, chapter: str) -> None:  # noqa: F811
     watched = _Watched(browser, site, 390, "light")

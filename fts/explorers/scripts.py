@@ -20,7 +20,7 @@ _FOLDER = Path(__file__).resolve().parent / "js"
 # Joined in this order: a file imports only files before it.
 _NUMERICS = (
     *("container", "phases", "linear", "splines", "series", "field", "terms"),
-    *("weak", "sparse", "svws", "modes", "tasks", "worker"),
+    *("weak", "sparse", "svws", "errors", "modes", "tasks", "worker"),
 )
 _FRONT = (
     *("container", "terms", "engine", "palette", "charts", "share", "style", "frame"),

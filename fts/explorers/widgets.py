@@ -19,8 +19,8 @@ from fts.explorers.models import Reference, Source
 from fts.explorers.scripts import SEEDS
 from fts.observations import Observations
 from fts.params import SVWSParams, WeakParams
-from fts.svws import ablation, rule, sparse
-from fts.svws.selection import Selection
+from fts.svws import ablation, refits, rule, sparse
+from fts.svws.selection import Refit, Selection
 from fts.weak import assembly
 
 # Modes an explorer begins with, and the grids it evaluates a field on, as in js/view_adapter.js.
@@ -57,6 +57,13 @@ class SelectionExplorer(Explorer):
     def selection(self) -> Selection:
         """Algorithm S1 in NumPy for the present values, with the paper's refit on the fit system."""
         return _svws(self.source, self.params)
+
+    @property
+    def pooled(self) -> Refit:
+        """Its terms refitted on the rows of all systems, with standard errors."""
+        systems = self.source.systems(self.params)
+        params, cut = self.params, len(systems) - self.params.validation
+        return refits.refits(self.selection, systems[:cut], systems[cut:], params).refits["pooled"]
 
     def still(self) -> Figure:
         """Recurrence and risks."""

@@ -1,5 +1,6 @@
 // What the page asks its worker to compute: one function per question, weak systems kept between questions.
 
+import { pooled } from "./errors.js";
 import { FrozenField } from "./field.js";
 import { fieldModes, reconstruct, relativeError } from "./modes.js";
 import { drawnPhases } from "./phases.js";
@@ -25,16 +26,16 @@ export const TASKS = {
     const normal = (system.normal ??= normalize(system));
     const x = stlsq(normal, question.lam, params.ridge, params.max_iterations);
     const xi = physical(normal, x), rest = residual(system, xi);
-    const centers = patchCenters(fields.get(question.field), question.weak, question.phase).map((axis) => Array.from(axis));
+    const centers = centersOf(question, question.phase), support = Array.from(xi).flatMap((value, j) => (value ? [j] : []));
     return {
-      A: system.A, b: system.b, norms: normal.norms, x, xi, centers,
+      A: system.A, b: system.b, norms: normal.norms, x, xi, centers, pooled: pooled([system], [centers], support),
       residual: rest.values, risk: rest.squares / (rest.scale + params.epsilon),
     };
   },
 
   /** The whole of Algorithm S1, a step of progress per weak system. */
   async svws(question, step) {
-    return selectFrom(await systemsFor(question, step), question.params);
+    return selected(await systemsFor(question, step), question);
   },
 
   /** Normalized STLSQ coefficients along the thresholds on one of the systems, and the selection on all of them. */
@@ -44,7 +45,7 @@ export const TASKS = {
     const along = question.lams.map((lam) => Array.from(stlsq(normal, lam, params.ridge, params.max_iterations)));
     const x = stlsq(normal, question.lam, params.ridge, params.max_iterations);
     const xi = physical(normal, x), rest = residual(system, xi);
-    return { along, x: Array.from(x), xi: Array.from(xi), risk: rest.squares / (rest.scale + params.epsilon), selection: selectFrom(all, params) };
+    return { along, x: Array.from(x), xi: Array.from(xi), risk: rest.squares / (rest.scale + params.epsilon), selection: selected(all, question) };
   },
 
   /** All proposals, the risks of all their supports, and one proposal with its coefficients and patches. */
@@ -53,7 +54,7 @@ export const TASKS = {
     const normal = (system.normal ??= normalize(system));
     const x = stlsq(normal, question.lam, params.ridge, params.max_iterations);
     const phase = drawnPhases(params.phase_seed, index + 1, fields.get(question.field).dimension)[index];
-    const centers = patchCenters(fields.get(question.field), question.weak, phase).map((axis) => Array.from(axis));
+    const centers = centersOf(question, phase);
     return { xi: Array.from(physical(normal, x)), x: Array.from(x), centers, chosen: selectFrom(all, params), every: selectFrom(all, { ...params, tau: 0 }) };
   },
 
@@ -74,6 +75,17 @@ export const TASKS = {
     return { ...modes, axes, full, u, error: relativeError(full, u) };
   },
 };
+
+/** The selection on all systems, and the refit of its support on all their rows with standard errors. */
+function selected(systems, question) {
+  const { params } = question, found = selectFrom(systems, params);
+  const phases = drawnPhases(params.phase_seed, systems.length, fields.get(question.field).dimension);
+  return { ...found, pooled: pooled(systems, phases.map((phase) => centersOf(question, phase)), found.support) };
+}
+
+function centersOf({ field, weak }, phase) {
+  return patchCenters(fields.get(field), weak, phase).map((axis) => Array.from(axis));
+}
 
 /** R_g + 1 + R_v systems with the phases of the seed, in the order of their roles. */
 async function systemsFor(question, step) {

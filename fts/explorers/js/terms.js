@@ -85,3 +85,8 @@ export function general(value) {
   }
   return String(Number(value.toPrecision(3)));
 }
+
+/** The same with a real minus sign. */
+export function signed(value) {
+  return (value < 0 ? "−" : "") + general(Math.abs(value));
+}

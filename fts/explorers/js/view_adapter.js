@@ -3,7 +3,7 @@
 import { axes, image, label, line, scale, svg } from "./charts.js";
 import { make } from "./frame.js";
 import { fieldImage, signedImage } from "./palette.js";
-import { general } from "./terms.js";
+import { general, signed } from "./terms.js";
 
 const BOX = { left: 46, right: 12, top: 26, bottom: 42 };
 const SHAPES = { 1: [240, 161], 2: [49, 49, 61] };
@@ -56,10 +56,6 @@ function relativeError(u, v) {
   let top = 0, bottom = 0;
   for (let i = 0; i < u.length; i++) [top, bottom] = [top + (u[i] - v[i]) ** 2, bottom + u[i] ** 2];
   return Math.sqrt(top / bottom);
-}
-
-function signed(value) {
-  return (value < 0 ? "−" : "") + general(Math.abs(value));
 }
 
 function timeOf(frame, value) {

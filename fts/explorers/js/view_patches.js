@@ -5,7 +5,7 @@ import { make } from "./frame.js";
 import { fieldImage, paintSigned } from "./palette.js";
 import { ask } from "./engine.js";
 import { equationText, general, termHtml } from "./terms.js";
-import { sentence, shownRule } from "./view_selection.js";
+import { errors, sentence, shownRule } from "./view_selection.js";
 
 const NAMES = ["x", "y", "z"];
 
@@ -23,7 +23,7 @@ export function patchesView() {
     },
     async draw(frame, answer) {
       const { info } = frame;
-      frame.say(sentence(info, answer.xi, "STLSQ on this system") + `<div class="fts-soft">Relative residual ‖Aξ − b‖²/‖b‖² = ${general(answer.risk)} on ${answer.b.length} patches. Under each column below: its coefficient on unit columns, which λ is compared with.</div>`, equationText(info.library, answer.xi));
+      frame.say(sentence(info, answer.xi, "STLSQ on this system") + errors(info, answer.pooled, "Least squares on its terms") + `<div class="fts-soft">Relative residual ‖Aξ − b‖²/‖b‖² = ${general(answer.risk)} on ${answer.b.length} patches. Under each column below: its coefficient on unit columns, which λ is compared with.</div>`, equationText(info.library, answer.xi));
       const picture = await background(frame, pictures), key = `${info.key} ${frame.width}`;
       if (frame.last !== answer) return;
       if (drawn?.key !== key) {

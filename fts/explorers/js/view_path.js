@@ -3,7 +3,7 @@
 import { axes, label, line, scale, svg, termSvg } from "./charts.js";
 import { COLORS } from "./palette.js";
 import { equationText, general } from "./terms.js";
-import { sentence, shownRule, svwsQuestion } from "./view_selection.js";
+import { errors, sentence, shownRule, svwsQuestion } from "./view_selection.js";
 
 const DASHES = ["", "6 3", "2 3"];
 const LEFT = 52, RIGHT = 70;
@@ -21,7 +21,7 @@ export function pathView() {
     draw(frame, answer) {
       const { info } = frame, lam = general(info.svws.lam0 * frame.value("lam0_factor"));
       frame.say(
-        sentence(info, answer.xi, `STLSQ, one system, λ = ${lam}`) + sentence(info, answer.selection.xi, "SVWS, all systems"),
+        sentence(info, answer.xi, `STLSQ, one system, λ = ${lam}`) + sentence(info, answer.selection.xi, "SVWS, all systems") + errors(info, answer.selection.pooled, "Its terms on the rows of all systems"),
         equationText(info.library, answer.xi));
       frame.root.dataset.svws = equationText(info.library, answer.selection.xi);
       frame.figure.innerHTML = path(frame, answer, frame.width);

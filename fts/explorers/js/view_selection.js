@@ -1,7 +1,7 @@
 // Explorer 1: stability-validated weak selection, every intermediate of the rule.
 
 import { axes, label, line, scale, svg, termSvg } from "./charts.js";
-import { equationHtml, equationText, general } from "./terms.js";
+import { equationHtml, equationText, general, signed, termHtml } from "./terms.js";
 
 const ROWS = 10;
 
@@ -10,7 +10,7 @@ export function selectionView() {
     question: (frame) => ({ task: "svws", question: svwsQuestion(frame) }),
     shown: shownRule,
     draw(frame, answer) {
-      frame.say(sentence(frame.info, answer.xi, "SVWS") + why(answer), equationText(frame.info.library, answer.xi));
+      frame.say(sentence(frame.info, answer.xi, "SVWS") + errors(frame.info, answer.pooled, "Refitted on the rows of all systems") + why(answer), equationText(frame.info.library, answer.xi));
       const width = frame.width, half = width >= 640 ? (width - 13) / 2 : width;
       frame.figure.innerHTML = recurrence(frame, answer, half) + risks(frame, answer, half);
     },
@@ -34,6 +34,13 @@ export function shownRule(frame, name, value) {
 /** The equation, and whether it has the true terms when the truth is known. */
 export function sentence(info, xi, who) {
   return `<div><span class="fts-soft">${who}:</span> <span class="fts-equation-line">${equationHtml(info.library, xi)}</span> ${verdict(info, xi)}</div>`;
+}
+
+/** Coefficients with their standard errors, by term. */
+export function errors(info, pooled, what) {
+  if (!pooled) return "";
+  const shown = info.library.flatMap((term, j) => (pooled.xi[j] ? [`<span data-term="${term.name}">${termHtml(term.body)} ${signed(pooled.xi[j] * term.factor)}&#8239;±&#8239;${general(Math.abs(pooled.se[j] * term.factor))}</span>`] : []));
+  return shown.length ? `<div class="fts-soft fts-errors">${what}: ${shown.join(", ")}; ± is the standard error when regions of space-time are left out in turn.</div>` : "";
 }
 
 function verdict(info, xi) {
