@@ -66,9 +66,9 @@
       script.after(holder);
       // The still figure stands where the explorer will; an empty holder has no box to be seen.
       const still = script.closest(".cell_output")?.querySelector(".fts-still") ?? holder;
-      // The height the still keeps free is the holder's from the moment the explorer takes its place.
+      // The room kept free for the explorer (heights.css) is the holder's from the moment it takes the still's place.
       holder.className = "fts-holder";
-      holder.style.cssText = still.style.cssText;
+      holder.dataset.key = still.dataset.key ?? "";
       if (location.hash.startsWith(`#fts:`)) mountShared(holder, id, still);
       waiting.set(still, { holder, id });
       observer.observe(still);

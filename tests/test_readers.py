@@ -215,6 +215,7 @@ def test_what_is_not_installed_is_asked_for_by_name(tmp_path: Path, monkeypatch,
     path = tmp_path / ("a.parquet" if packages == ("pyarrow",) else "a.nc")
     path.write_bytes(parquet(**GOOD) if path.suffix == ".parquet" else READ["grid-4.nc"][0])
     with pytest.raises(ValueError, match=r"pip install 'fts\[formats\]'"):
+        fts.read_samples(path)
 
 
 def _long_table(tmp_path: Path, change: dict[int, str]) -> tuple[Path, np.ndarray]:

@@ -48,8 +48,6 @@ class Explorer(anywidget.AnyWidget):
     _esm = _DOOR
     order: tuple[str, ...] = ()  # the controls, as they stand on the page
     caption = ""
-    # Pixels it takes in a column of at least 640, of 480 to 640 and below 480 pixels, kept free for it.
-    heights: tuple[int, int, int] = (0, 0, 0)
 
     view = traitlets.Unicode().tag(sync=True)
     code = traitlets.Unicode().tag(sync=True)
@@ -139,6 +137,6 @@ class Explorer(anywidget.AnyWidget):
 
     def _ipython_display_(self) -> None:
         # Two outputs: the figure first, which the explorer hides once it stands.
-        display(HTML(stills.as_html(self.still(), self.key, self.heading, self.heights)))
+        display(HTML(stills.as_html(self.still(), self.key, self.heading)))
         view = {"version_major": 2, "version_minor": 0, "model_id": self.model_id}
         display({"application/vnd.jupyter.widget-view+json": view, "text/plain": self.heading}, raw=True)

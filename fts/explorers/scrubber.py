@@ -71,7 +71,6 @@ class FreezeAgainstJoint(Explorer):
 
     caption = "Freeze against joint"
     order = ("checkpoint",)
-    heights = (900, 1000, 1300)
     view = traitlets.Unicode("scrubber").tag(sync=True)
     checkpoint = count(CHECKPOINTS - 1, 0, CHECKPOINTS - 1, "Training")
 

@@ -24,16 +24,14 @@ _MOST_ROWS = 8
 _LONGEST_LINE = 75  # characters of LaTeX in a line as wide as the figure
 
 
-def as_html(figure: Figure, key: str, text: str, heights: Sequence[int] = (0, 0, 0)) -> str:
-    """The figure as an image inside a holder the explorer `key` can hide, as high as the explorer will be."""
+def as_html(figure: Figure, key: str, text: str) -> str:
+    """The figure as an image in a holder the explorer `key` can hide; assets/heights.css keeps its room."""
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi=144)
     plt.close(figure)
     data = base64.b64encode(stream.getvalue()).decode()
-    wide, middle, phone = heights
-    reserved = f"--fts-wide:{wide}px;--fts-middle:{middle}px;--fts-phone:{phone}px"
     image = f'<img alt="{html.escape(text)}" loading="lazy" src="data:image/png;base64,{data}">'
-    return f'<div class="fts-still" data-key="{html.escape(key)}" style="{reserved}">{image}</div>'
+    return f'<div class="fts-still" data-key="{html.escape(key)}">{image}</div>'
 
 
 def proposals(candidates: Candidates) -> Figure:

@@ -33,7 +33,6 @@ class SelectionExplorer(Explorer):
 
     caption = "Stability-validated selection"
     order = ("lam0_factor", "tau", "generation", "phase_seed", "ridge")
-    heights = (640, 1000, 1100)
     view = traitlets.Unicode("selection").tag(sync=True)
     lam0_factor = number(1.0, 1 / 16, 16.0, 0.125, "Base threshold λ₀", base=2)
     tau = number(0.5, 0.0, 1.0, 0.05, "Stability τ")
@@ -75,7 +74,6 @@ class PathExplorer(Explorer):
 
     caption = "Threshold path"
     order = ("lam0_factor", "system", "phase_seed", "ridge")
-    heights = (680, 720, 820)
     view = traitlets.Unicode("path").tag(sync=True)
     lam0_factor = number(1.0, 1 / 32, 8.0, 0.125, "Threshold λ", base=2)
     system = count(1, 1, 20, "Weak system")
@@ -119,7 +117,6 @@ class PatchExplorer(Explorer):
 
     caption = "Patches and phases"
     order = ("phase_x", "phase_y", "phase_t", "width_x", "width_t", "power", "lam0_factor")
-    heights = (900, 950, 1150)
     view = traitlets.Unicode("patches").tag(sync=True)
     phase_x = number(0.5, 0.0, 0.999, 0.01, "Phase in x")
     phase_y = number(0.5, 0.0, 0.999, 0.01, "Phase in y", dimension=2)
@@ -181,7 +178,6 @@ class ProposalsExplorer(Explorer):
     view = traitlets.Unicode("proposals").tag(sync=True)
     system = count(1, 1, 24, "Generation system")
     threshold = count(1, 1, 16, "Threshold")
-    heights = (900, 1000, 1100)
 
     def ranges(self, source: Source) -> dict[str, tuple[int, int]]:
         """As many systems and thresholds as the rule has."""
@@ -207,7 +203,6 @@ class AdapterExplorer(Explorer):
 
     caption = "Features and coefficients"
     order = ("rank", "frame", "basis")
-    heights = (900, 1100, 1500)
     view = traitlets.Unicode("adapter").tag(sync=True)
     rank = count(64, 0, 64, "Modes kept")
     frame = number(0.5, 0.0, 1.0, 0.01, "Frame")

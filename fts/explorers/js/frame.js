@@ -81,7 +81,7 @@ export class Frame {
     if (this.view.answer) {
       const began = performance.now();
       this.last = this.view.answer(this);
-      this.draw();
+      await this.draw();
       this.root.dataset.milliseconds = (performance.now() - began).toFixed(1);
       return this.root.setAttribute("aria-busy", "false");
     }
@@ -93,7 +93,7 @@ export class Frame {
       const answer = await ask(this.asker, this.source, task, question, (fraction) => this.progress(fraction));
       if (!answer) return clearTimeout(patience);
       this.last = answer;
-      this.draw();
+      await this.draw();
       this.root.dataset.milliseconds = answer.milliseconds.toFixed(1);
     } catch (error) {
       this.say(`<span class="fts-bad">${error.message}</span>`, "");
@@ -103,8 +103,9 @@ export class Frame {
     this.root.setAttribute("aria-busy", "false");
   }
 
-  draw() {
-    this.view.draw(this, this.last);
+  /** Ends when everything is in the page: some views ask for a picture first. */
+  async draw() {
+    await this.view.draw(this, this.last);
   }
 
   /** Announce the result; `equation` is its plain text. */
