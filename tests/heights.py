@@ -12,7 +12,12 @@ from test_browser import CHROMIUM, FLAGS, HTML, ROOT, _pages, _Quiet, _Watched, 
 
 FILE = ROOT / "assets" / "heights.css"
 # Windows whose columns belong to the classes of assets/fts.css, where explorers stand highest and between.
-WINDOWS = {"wide": (1280, 900, 768, 710), "middle": (704, 620, 548), "phone": (540, 390, 360)}
+WINDOWS = {
+    "wide": (1280, 900, 768, 710),
+    "middle": (704, 620, 548),
+    "narrow": (540, 480, 436),
+    "phone": (430, 390, 360),
+}
 SPARE = 8  # pixels, for fonts that are a little larger elsewhere
 _SETTLED = ".fts-explorer[aria-busy='false'][data-milliseconds]"
 _MEASURE = """holders => holders.map((e) => {

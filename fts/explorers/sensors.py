@@ -99,7 +99,6 @@ class TakeSensorsAway(Explorer):
 
     caption = "Take sensors away"
     order = ("taken",)
-    heights = (760, 900, 1050)
     view = traitlets.Unicode("sensors").tag(sync=True)
     taken = count(0, 0, _MOST_STOPS - 1, "Sensors")
 

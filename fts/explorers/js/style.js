@@ -28,8 +28,8 @@ html[data-theme="dark"] .fts-explorer, body[data-jp-theme-light="false"] .fts-ex
 .fts-figure svg { display: block; font-size: 12px; max-width: 100%; background: none; }
 .fts-figure svg text { fill: var(--fts-ink); } .fts-figure svg text.soft { fill: var(--fts-soft); } .fts-figure svg text.name { fill: var(--fts-soft); }
 .fts-figure svg .axis { stroke: var(--fts-soft); stroke-width: 1; fill: none; } .fts-figure svg .grid { stroke: var(--fts-line); stroke-width: 1; fill: none; }
-.fts-tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(92px, 1fr)); gap: .7rem .8rem; width: 100%; }
-.fts-tiles.fts-wide { grid-template-columns: repeat(auto-fill, minmax(150px, 1fr)); }
+.fts-tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(88px, 1fr)); gap: .7rem .8rem; width: 100%; }
+.fts-tiles.fts-wide { grid-template-columns: repeat(auto-fill, minmax(min(150px, 45%), 1fr)); }
 .fts-tile { text-align: center; font-size: 12px; font-variant-numeric: tabular-nums; }
 .fts-tile :is(svg, canvas) { display: block; width: 100%; height: auto; border: 1px solid var(--fts-line); image-rendering: pixelated; }
 .fts-tile.fts-off { color: var(--fts-soft); } .fts-tile.fts-off :is(svg, canvas) { opacity: .4; } .fts-tile.fts-kept canvas { border-color: var(--fts-blue); box-shadow: 0 0 0 1px var(--fts-blue); }
