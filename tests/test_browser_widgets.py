@@ -199,8 +199,13 @@ def test_every_explorer_fits_the_page(browser, site: str, width: int, theme: str
 def test_an_explorer_takes_the_height_kept_for_it(browser, site: str, chapter: str, width: int) -> None:  # noqa: F811
     watched = _Watched(browser, site, width, "light")
     page = watched.open(f"{site}/{chapter}.html")
-    kept = page.locator(".fts-still").evaluate_all("all => all.map(e => e.getBoundingClientRect().height)")
+    # An explorer near the top has mounted already: what was kept for it is its holder's least height.
+    kept = page.locator(".fts-still").evaluate_all(
+        """all => all.map((e, i) => e.getBoundingClientRect().height
+           || parseFloat(getComputedStyle(document.querySelectorAll('.fts-holder')[i]).minHeight))"""
+    )
     assert kept
+    assert min(kept) > 500
     spare = {}
     for place, height in enumerate(kept):
         shown = _Shown(page, place)
@@ -212,8 +217,8 @@ def test_an_explorer_takes_the_height_kept_for_it(browser, site: str, chapter: s
         key = shown.root.get_attribute("data-key")
         assert holder == pytest.approx(height, abs=1), f"{key} moves what stands below it"
         spare[key] = round(height - body)
-    # Border, padding and margin take about 65 pixels.
-    assert max(spare.values()) < 65 + 200, f"more room than it needs: {spare}"
+    # Border, padding and margin take about 65 pixels; within a class of widths the height varies.
+    assert max(spare.values()) < 65 + 240, f"more room than it needs: {spare}"
     watched.context.close()
 
 
