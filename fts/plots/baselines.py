@@ -52,12 +52,16 @@ def costs(runs: Iterable[RunRecord], settings: Mapping[str, Mapping[str, Mapping
     recorded = [one for one in runs if not one.error]
     lines = []
     for method, problems in settings.items():
+        if not any(one.row == method for one in recorded):
+            (cap,) = {_cap(values) for values in problems.values()}  # one budget for all problems
+            lines.append((method, "all", "not run", "–", "–", f"{cap:,}", "–"))
+            continue
         for name, values in problems.items():
             mine = [one for one in recorded if (one.row, one.problem) == (method, name)]
-            cells = (f"{len(mine)}/10", *_spent(mine)) if mine else ("not run", "–", "–", "–")
-            lines.append((method, SHORT_NAMES[name], *cells, _stages(values)))
-    header = ["method", "problem", "runs", "seconds", "iterations", "ended by its cap", "at most"]
-    return table(header, lines)
+            seconds, taken, capped = _spent(mine) if mine else ("–", "–", "–")
+            count = f"{len(mine)}/10" if mine else "not run"
+            lines.append((method, SHORT_NAMES[name], count, seconds, taken, f"{_cap(values):,}", capped))
+    return table(["method", "problem", "runs", "seconds", "iterations", "cap", "ended by it"], lines)
 
 
 def ends(paths: Sequence[SupportPath], runs: Mapping[str, RunRecord]) -> Figure:
@@ -98,6 +102,14 @@ def _iterations(run: RunRecord) -> float:
     if not isinstance(taken, Mapping):
         return float(taken)
     return float(taken["adam"] + taken["lbfgs"] + taken["cycles"] * run.parameters["cycle_steps"])
+
+
+def _cap(values: Mapping[str, Any]) -> int:
+    """Most iterations of all stages together."""
+    if "cycles" in values:
+        return values["adam_steps"] + values["lbfgs_iterations"] + values["cycles"] * values["cycle_steps"]
+    names = ("steps",) if "steps" in values else ("max_iterations", "burn_in", "sparsification")
+    return sum(values[name] for name in names if name in values)
 
 
 def _stages(values: Mapping[str, Any]) -> str:

@@ -175,8 +175,8 @@ def stopping_table(paths: Mapping[Setting, Mapping[int, SupportPath]]) -> Table:
     for setting, runs in paths.items():
         got = counts([summarize_path(path) for path in runs.values()])
         cells = [_of(got["stopped"][name], got["runs"]) for name in stopping.RULES]
-        lines.append((setting[0], f"{SHORT_NAMES[setting[1]]}-{setting[2]}", *cells))
-    return table(["method", "setting", *stopping.RULES], lines)
+        lines.append((title(setting), *cells))
+    return table(["training", *stopping.RULES], lines)
 
 
 def visits(paths: Mapping[Setting, Mapping[int, SupportPath]]) -> Table:

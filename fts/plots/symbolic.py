@@ -135,7 +135,7 @@ def functions(runs: Iterable[RunRecord], rows: Sequence[str] = ("paper", "kernel
                     u, 1e3 * (_centered(_recorded(one).values(u)) - truth), color=PALETTE[0], linewidth=1.2
                 )
         ax.axhline(0, color=INK, linestyle="--")
-        ax.set_title(f"{row}, {level:.0%} noise", fontsize=9)
+        ax.set_title(f"{row}\n{level:.0%} noise", fontsize=9)
     for ax in panels[-1]:
         ax.set_xlabel("$u$")
     for ax in panels[:, 0]:
