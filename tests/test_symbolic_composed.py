@@ -11,7 +11,7 @@ from fts.data.problems import further_names, problem
 from fts.domain import Domain
 from fts.fields.given import CallableField
 from fts.params.rivals import COMPOSED
-from fts.symbolic.composed import Composed, Part, against, joint_refit, on_domain, select_terms
+from fts.symbolic.composed import Composed, Summand, against, joint_refit, on_domain, select_terms
 from fts.symbolic.families import Form
 from fts.symbolic.occupation import state_systems
 
@@ -56,7 +56,7 @@ def test_projecting_the_other_function_out_leaves_an_equation_with_one():
 
 
 def test_the_joint_refit_finds_all_numbers_from_a_poor_start():
-    start = (Part(0, Form(((1.4, -0.3),), ())), Part(2, Form(((0.7, 0.2),), ())))
+    start = (Summand(0, Form(((1.4, -0.3),), ())), Summand(2, Form(((0.7, 0.2),), ())))
     reaction, diffusion = joint_refit(start, system(), SYMBOLIC, COMPOSED.joint_evaluations)
     assert reaction.form.parameters == pytest.approx([-0.7, 1.0], abs=1e-3)
     assert diffusion.form.parameters == pytest.approx([0.1, 1.0], abs=1e-3)
@@ -64,13 +64,13 @@ def test_the_joint_refit_finds_all_numbers_from_a_poor_start():
 
 def test_a_pole_among_the_states_is_no_candidate():
     pole = Form(((0.0, 1.0),), ((1.0, -1.5),))
-    assert joint_refit((Part(2, pole),), system(), SYMBOLIC, 20) is None
+    assert joint_refit((Summand(2, pole),), system(), SYMBOLIC, 20) is None
 
 
 def test_the_score_counts_numbers():
     saturating, ambiguous = Form(((0.0, 1.0),), ((2.0, 1.0),)), Form(((2.0, 1.0),), ((2.0, 1.0),))
     small, large = (
-        Composed((Part(1, form), Part(2, LINE)), (0.01, 0.03)) for form in (saturating, ambiguous)
+        Composed((Summand(1, form), Summand(2, LINE)), (0.01, 0.03)) for form in (saturating, ambiguous)
     )
     assert (small.numbers, large.numbers) == (5, 6)
     assert small.score(1e-3) == pytest.approx(0.025)

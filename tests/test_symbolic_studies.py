@@ -13,12 +13,12 @@ from fts.params.rivals import COMPOSED
 from fts.plots import symbolic_further as figures
 from fts.studies import plans, symbolic_composed, symbolic_rivals, tables, verify
 from fts.studies.records import RunRecord
-from fts.symbolic.composed import Part
+from fts.symbolic.composed import Summand
 from fts.symbolic.families import Form
 
 STATES = (0.2, 1.8)
-SATURATING = Part(1, Form(((0.0, 1.0),), ((2.0, 1.0),)))
-DIFFUSION = Part(2, Form(((1.0, 0.02),), ()))
+SATURATING = Summand(1, Form(((0.0, 1.0),), ((2.0, 1.0),)))
+DIFFUSION = Summand(2, Form(((1.0, 0.02),), ()))
 
 
 @pytest.mark.parametrize("name", ["decay", "fisher", "saturation"])

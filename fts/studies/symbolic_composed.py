@@ -12,7 +12,7 @@ from fts.equations.terms import Term, parse_term, split
 from fts.observations import Observations
 from fts.params.rivals import ComposedRunParams
 from fts.recipes import obtain_frozen
-from fts.symbolic.composed import Composed, Part, select_terms
+from fts.symbolic.composed import Composed, Summand, select_terms
 
 STUDY = "symbolic_composed"
 _KEPT = 10  # right-hand sides that a record lists
@@ -34,7 +34,7 @@ def came_out(
     return {"terms": terms, "score": score, "extra": extra}
 
 
-def terms_of_parts(parts: tuple[Part, ...]) -> dict[str, float]:
+def terms_of_parts(parts: tuple[Summand, ...]) -> dict[str, float]:
     """{"D_xx(u^1.73)": 0.1, "u": -0.3}, as records hold equations."""
     pairs = (split(Term((part.order, 0, 0), 1.0, part.form.expression)) for part in parts)
     return {body: factor for factor, body in pairs}

@@ -30,7 +30,7 @@ from fts.symbolic.targets import spline_basis
 
 
 @dataclass(frozen=True)
-class Part:
+class Summand:
     """One term d_x^order q(u)."""
 
     order: int
@@ -41,7 +41,7 @@ class Part:
 class Composed:
     """One right-hand side after its joint refit."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[Summand, ...]
     risks: tuple[float, ...]  # on the held-out systems
 
     @property
@@ -124,8 +124,8 @@ def against(system: StateSystem, order: int, others: Sequence[int], splines: int
 
 
 def joint_refit(
-    parts: tuple[Part, ...], system: StateSystem, params: SymbolicParams, evaluations: int
-) -> tuple[Part, ...] | None:
+    parts: tuple[Summand, ...], system: StateSystem, params: SymbolicParams, evaluations: int
+) -> tuple[Summand, ...] | None:
     """All functions with the numbers that fit `system` best together; None where one has a pole."""
     u, size = positive_states(system, params), np.linalg.norm(system.b)
     ends = np.cumsum([part.form.parameters.size for part in parts])[:-1]
@@ -134,9 +134,9 @@ def joint_refit(
     )
     start = np.clip(np.concatenate([part.form.parameters for part in parts]), low, high)
 
-    def at(values: Float[np.ndarray, " n"]) -> tuple[Part, ...]:
+    def at(values: Float[np.ndarray, " n"]) -> tuple[Summand, ...]:
         numbers = np.split(values, ends)
-        return tuple(Part(p.order, p.form.with_parameters(v)) for p, v in zip(parts, numbers, strict=True))
+        return tuple(Summand(p.order, p.form.with_parameters(v)) for p, v in zip(parts, numbers, strict=True))
 
     def residuals(values: Float[np.ndarray, " n"]) -> Float[np.ndarray, " m"]:
         found = at(values)
@@ -157,7 +157,7 @@ def joint_refit(
     return at(found.x)
 
 
-def _right_hand_side(parts: tuple[Part, ...], system: StateSystem, u: np.ndarray) -> np.ndarray:
+def _right_hand_side(parts: tuple[Summand, ...], system: StateSystem, u: np.ndarray) -> np.ndarray:
     return sum((system.column(part.form.values(u), part.order) for part in parts), np.zeros_like(system.b))
 
 
@@ -169,7 +169,7 @@ def _compare(
     params: SymbolicParams,
     evaluations: int,
 ) -> Composed | None:
-    parts = joint_refit(tuple(map(Part, orders, forms)), refit, params, evaluations)
+    parts = joint_refit(tuple(map(Summand, orders, forms)), refit, params, evaluations)
     if parts is None:
         return None
     u = positive_states(refit, params)
