@@ -141,3 +141,16 @@ def test_units_do_not_matter() -> None:
 def test_divergence_is_named() -> None:
     with pytest.raises(ValueError, match=r"at update \d+"):
         projected.fit(grid_observations(), small(learning_rate=1e30), progress=False)
+
+
+def test_periodic_axes_of_ones_own_data_close_and_the_papers_stay_as_they_are() -> None:
+    observations = scattered_observations()
+    field = projected.fit(observations, small(updates=20), progress=False)
+    t = np.linspace(0, 2, 4)
+    ends = field.on_grid(np.array([0.0, 2 * np.pi]), t)
+    assert np.allclose(ends[0], ends[1], atol=1e-4)
+    slopes = field.on_grid(np.array([0.0, 2 * np.pi]), t, alpha=(1,))
+    assert np.allclose(slopes[0], slopes[1], atol=1e-3)
+    papers = projected.fit(replace(observations, problem="ks"), small(updates=20), progress=False)
+    ends = papers.on_grid(np.array([0.0, 2 * np.pi]), t)
+    assert not np.allclose(ends[0], ends[1], atol=1e-4)

@@ -8,7 +8,7 @@ import pytest
 import fts
 from fts.domain import Domain
 from fts.kernel import closed_form, conjugate, holes, normal, scattered
-from fts.kernel.covariance import Kernel, distance, kernel
+from fts.kernel.covariance import Kernel, decompose, distance, kernel
 from fts.kernel.draws import DrawnVariance, drawn
 from fts.kernel.posterior import Posterior, condition_holed
 from fts.kernel.slices import Sums, arrange
@@ -242,3 +242,18 @@ def test_the_default_recipe_takes_the_kernel_for_any_samples() -> None:
 def test_constant_samples_are_refused() -> None:
     with pytest.raises(ValueError, match="constant field"):
         fts.fit(replace(_random(300, 0.0), y=np.ones(300)), progress=False)
+
+
+def test_large_grids_are_searched_on_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    observations = _sensors(0.0, 0)
+    whole = closed_form.given(observations, progress=False)
+    monkeypatch.setattr("fts.kernel.search._SLICES", 14)
+    sizes = []
+    monkeypatch.setattr(
+        "fts.kernel.search.decompose", lambda part, k: sizes.append(len(part.points)) or decompose(part, k)
+    )
+    monkeypatch.setattr("fts.kernel.search._OPERATIONS", 2 * 14**3)
+    thinned = closed_form.given(observations, progress=False)
+    assert max(sizes) <= 14
+    errors = [np.std(p.on_grid(*GRID) - TRUTH) for p in (whole, thinned)]
+    assert errors[1] < 1.5 * errors[0]

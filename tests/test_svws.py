@@ -11,7 +11,7 @@ from fts.domain import Domain
 from fts.equations.terms import Library
 from fts.fields.given import CallableField
 from fts.fields.shipped import load_field
-from fts.params import PAPER
+from fts.params import PAPER, REFINED
 from fts.svws import ablation, rule, select
 from fts.svws.selection import Candidates, Selection, standard_error
 from fts.svws.settings import prepare, problem_of
@@ -243,3 +243,9 @@ def test_the_papers_settings_belong_to_fields_of_its_problems():
 
 
 PAPER_LIBRARY = ("1", "u", "u^2", "u^3", "u*u_x", "u_xx", "u_xxx", "u_xxxx")
+
+
+def test_quadrature_follows_the_recipe_of_the_field():
+    papers, kernels = (load_field("ad", "S20", recipe=recipe) for recipe in ("paper", "kernel"))
+    assert prepare(papers, "ad").weak == PAPER["ad"].weak
+    assert prepare(kernels, "ad").weak == REFINED["ad"]

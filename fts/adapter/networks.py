@@ -1,5 +1,6 @@
 """A Fourier encoding and a Swish network on it (Supplement A.3)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -83,6 +84,16 @@ class Network:
         for weight, bias in hidden:
             z = silu(linear(z, weight, bias))
         return linear(z, *last)
+
+
+def whole_waves(rows: Tensor, scale: float, periods: Sequence[float | None]) -> Tensor:
+    """B with whole waves along every axis that has a period: the encoding closes as the axis does."""
+    rows = rows.clone()
+    for axis, period in enumerate(periods):
+        if period is not None:
+            unit = 2 * torch.pi / (scale * period)
+            rows[:, axis] = unit * torch.round(rows[:, axis] / unit)
+    return rows
 
 
 def gaussian_rows(rows: int, dimension: int, generator: torch.Generator, device: torch.device) -> Tensor:

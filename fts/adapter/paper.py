@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from fts.adapter.batches import prepare
 from fts.adapter.device import device, one_thread
-from fts.adapter.setup import deviation, generator, refuse_misfit, settings
+from fts.adapter.setup import deviation, generator, periods, refuse_misfit, settings
 from fts.adapter.structured import Reconstruction, Structured
 from fts.adapter.training import train
 from fts.fields.frozen import FrozenField
@@ -43,7 +43,9 @@ def fit(
     unit = 1.0 if params.model.positive else deviation(observations)
     with one_thread():
         samples = prepare(replace(observations, y=observations.y / unit), device())
-        model = Structured(samples, observations.domain, params, generator(observations, seed))
+        model = Structured(
+            samples, observations.domain, params, generator(observations, seed), periods(observations)
+        )
 
         def told(update: int, error: float) -> None:
             if watch is not None:

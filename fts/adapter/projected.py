@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fts.adapter.batches import Samples, prepare
 from fts.adapter.device import device, one_thread
-from fts.adapter.setup import deviation, generator, refuse_misfit, settings
+from fts.adapter.setup import deviation, generator, periods, refuse_misfit, settings
 from fts.adapter.structured import Structured
 from fts.adapter.training import train
 from fts.fields.frozen import FrozenField
@@ -42,7 +42,9 @@ def fit(
     unit = deviation(observations)
     with one_thread():
         samples = prepare(replace(observations, y=observations.y / unit), device())
-        model = Structured(samples, observations.domain, model_params, generator(observations, seed))
+        model = Structured(
+            samples, observations.domain, model_params, generator(observations, seed), periods(observations)
+        )
         objective = Projection(model, samples, params)
         history = train(objective, model.network.parameters, model_params.training, 1.0, progress)
         objective.observation_error()  # the best network is back in place; now its own C

@@ -15,6 +15,14 @@ def settings(observations: Observations) -> AdapterParams:
     return changed(PAPER["ks"].adapter, coordinate_scale=coordinate_scale(observations))
 
 
+def periods(observations: Observations) -> tuple[float | None, ...]:
+    """Periods of axes that close on themselves; none for the paper's problems, whose encoding has none."""
+    domain = observations.domain
+    if observations.problem in PAPER:
+        return (None,) * domain.dimension
+    return tuple(e if closed else None for e, closed in zip(domain.extents, domain.periodic, strict=False))
+
+
 def refuse_misfit(observations: Observations, model: ModelParams) -> None:
     """Raise where the model cannot be determined by the observations at all."""
     frames, positions = len(np.unique(observations.t)), len(np.unique(observations.x, axis=0))

@@ -4,6 +4,7 @@ The network is evaluated at distinct positions and at the Gram points; between i
 few small matrix products.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from fts.adapter.batches import Samples
-from fts.adapter.networks import Encoding, Network, gaussian_rows
+from fts.adapter.networks import Encoding, Network, gaussian_rows, whole_waves
 from fts.domain import Domain
 from fts.fields.frozen import FrozenField
 from fts.fields.network import NetworkFeatures, SplineCoefficients, spline_basis
@@ -30,10 +31,18 @@ _TRUNCATION = 1e-12
 class Structured:
     """The factorized model: a network for b and Phi, a matrix C for the spline coefficients."""
 
-    def __init__(self, samples: Samples, domain: Domain, params: AdapterParams, rng: torch.Generator) -> None:
+    def __init__(
+        self,
+        samples: Samples,
+        domain: Domain,
+        params: AdapterParams,
+        rng: torch.Generator,
+        periods: Sequence[float | None] = (),
+    ) -> None:
         where = samples.positions.device
         shape = params.model
         rows = gaussian_rows(shape.fourier_rows, domain.dimension, rng, where)
+        rows = whole_waves(rows, shape.coordinate_scale, periods)
         encoding = Encoding(rows, shape.coordinate_scale)
         self.network = Network(encoding, shape.width, shape.depth, shape.rank + 1, rng)
         self.C = torch.zeros(shape.rank, shape.splines, device=where, requires_grad=True)

@@ -17,6 +17,9 @@ _SCAN = 8  # length scales per factor in the coarse scan
 _SWEEPS = 2
 # Ratios of the pattern search that follows: (length scale, nugget).
 _STEPS = ((1.4, 10.0), (1.1, 3.0))
+_KEPT, _FEWEST_KEPT = 1 << 27, 8  # numbers in decompositions kept: a gigabyte
+# Grids whose decompositions take more than so many operations each are searched on samples of so many slices.
+_OPERATIONS, _SLICES = 12e9, 350
 _LEAST_GAIN = 1e-3  # a smaller relative decrease of the error is not worth another step
 
 
@@ -38,6 +41,8 @@ def search(
     `values` have mean zero and unit variance; `step` is called once per factor and sweep, and at the end.
     """
     every = range(len(parts))
+    if sum(len(part.points) ** 3 for part in parts if not part.circulant) > _OPERATIONS:
+        return _search_thinned(parts, values, step)
     error = _errors(parts, values)
     kernels = tuple(_candidates(part)[1] for part in parts)
     # The axis with the largest error decides about the nugget; the others follow it.
@@ -59,6 +64,41 @@ def search(
     return Choice(kernels, nugget, tuple(float(np.sqrt(error(kernels, nugget, axis)[0])) for axis in every))
 
 
+def _search_thinned(parts: tuple[SampleAxis, ...], values: np.ndarray, step: Callable[[], object]) -> Choice:
+    """The better of two searches, on slices from all over and on a block, judged where samples are dense."""
+    spread, block = (
+        _part_of(parts, values, [pick(part) for part in parts]) for pick in (_every_so_many, _innermost)
+    )
+    found = [search(*thinned, step) for thinned in (spread, block)]
+    judge = _errors(*block)
+
+    def judged(choice: Choice) -> tuple[float, ...]:
+        return tuple(judge(choice.kernels, choice.nugget, axis)[0] for axis in range(len(parts)))
+
+    best = min(found, key=lambda choice: sum(judged(choice)))
+    return Choice(best.kernels, best.nugget, tuple(float(np.sqrt(e)) for e in judged(best)))
+
+
+def _every_so_many(part: SampleAxis) -> np.ndarray:
+    return np.arange(len(part.points))[:: -(-len(part.points) // _SLICES)]
+
+
+def _innermost(part: SampleAxis) -> np.ndarray:
+    """The slices nearest to the middle, in their order."""
+    scaled = (part.points - np.median(part.points, axis=0)) / np.array(part.extents)
+    return np.sort(np.argsort(np.max(np.abs(scaled), axis=1), kind="stable")[:_SLICES])
+
+
+def _part_of(
+    parts: tuple[SampleAxis, ...], values: np.ndarray, rows: list[np.ndarray]
+) -> tuple[tuple[SampleAxis, ...], np.ndarray]:
+    thinned = tuple(
+        SampleAxis(part.points[own], part.extents, part.periods)
+        for part, own in zip(parts, rows, strict=True)
+    )
+    return thinned, values[np.ix_(*rows)]
+
+
 def _errors(
     parts: tuple[SampleAxis, ...], values: np.ndarray
 ) -> Callable[[tuple[Kernel, ...], float, int], tuple[float, float]]:
@@ -69,7 +109,10 @@ def _errors(
         if parts[axis].circulant:
             values = multiply(values, parts[axis].modes.T, axis)
 
-    @functools.cache
+    # A second sweep meets the candidates of the first again; the limit bounds the memory of large grids.
+    largest = max(len(part.points) for part in parts)
+
+    @functools.lru_cache(maxsize=max(_FEWEST_KEPT, _KEPT // largest**2))
     def spectrum(axis: int, chosen: Kernel) -> Spectrum:
         return decompose(parts[axis], chosen)
 

@@ -23,8 +23,8 @@ from fts.kernel.travelling import Differences, Part, TravellingPosterior, differ
 from fts.observations import Observations, SensorGrid, distinct_rows
 
 # A separable process is kept as it is where it errs less than this on what is left out, in deviations of the
-# data, or hardly more than along its best axis: then noise is what it errs by.
-_WELL, _LIKE_NOISE = 5e-4, 1.5
+# data, or hardly more than along its best axis: then noise is what it errs by, unless it errs along all.
+_WELL, _LIKE_NOISE, _LOST = 5e-4, 1.5, 0.6
 _CLEARLY = 0.8  # of the separable error, for a travelling kernel to be taken
 _SCANNED, _SEARCHED, _SOLVED = 350, 700, 3000  # samples of the scan, the simplex search and the solve
 # Speeds of the scan in extents of space per duration of the record; length scales in distances of
@@ -63,7 +63,8 @@ def travel(
     began = time.perf_counter()
     errors, standardized = separable.choice.errors, (observations.y - separable.mean) / separable.scale
     worst = int(np.argmax(errors))
-    if errors[worst] < _WELL or (len(errors) > 1 and errors[worst] < _LIKE_NOISE * min(errors)):
+    noisy = len(errors) > 1 and errors[worst] < min(_LOST, _LIKE_NOISE * min(errors))
+    if errors[worst] < _WELL or noisy:
         return separable
     final = _subset(observations, standardized, worst, _SOLVED)
     if final is None:
