@@ -39,8 +39,13 @@ export function sentence(info, xi, who) {
 /** Coefficients with their standard errors, by term. */
 export function errors(info, pooled, what) {
   if (!pooled) return "";
-  const shown = info.library.flatMap((term, j) => (pooled.xi[j] ? [`<span data-term="${term.name}">${termHtml(term.body)} ${signed(pooled.xi[j] * term.factor)}&#8239;±&#8239;${general(Math.abs(pooled.se[j] * term.factor))}</span>`] : []));
+  const shown = info.library.flatMap((term, j) => (pooled.xi[j] ? [`<span data-term="${term.name}">${termHtml(term.body)} ${spread(pooled.xi[j] * term.factor, Math.abs(pooled.se[j] * term.factor))}</span>`] : []));
   return shown.length ? `<div class="fts-soft fts-errors">${what}: ${shown.join(", ")}; ± is the standard error when regions of space-time are left out in turn.</div>` : "";
+}
+
+function spread(value, error) {
+  const size = signed(value), two = error && error < 1e-4 ? error.toExponential(1).replace("e-", "e−") : Number(error.toPrecision(2));
+  return `${Math.abs(Number(size.replace("−", "-"))) === 1 ? size + ".00" : size}&#8239;±&#8239;${two}`;
 }
 
 function verdict(info, xi) {
