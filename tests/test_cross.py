@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -9,10 +10,13 @@ import pytest
 import fts
 from fts import metrics
 from fts.cross import halves, moments, proposals, rule
-from fts.cross.select import two_fields
+from fts.cross.scattered import scattered_halves
+from fts.cross.select import two_fields, unresolved
+from fts.cross.splits import splits
 from fts.data.problems import noisy_names, problem
 from fts.domain import Domain
 from fts.equations.terms import Library
+from fts.kernel.closed_form import given
 from fts.kernel.covariance import SampleAxis
 from fts.kernel.posterior import condition
 from fts.methods import method
@@ -102,8 +106,8 @@ def test_a_term_that_only_explains_noise_is_proposed_no_more_than_chance() -> No
         found = moments.from_rows(_library(count), [(one, two, region)])
         pair = (found.total, found.own.sum(axis=0))
         within = (pair[1], pair[1])
-        crossed[list(proposals.propose(*pair, true + 1, 0.0)[-1])] += 1
-        single[list(proposals.propose(*within, true + 1, 0.0)[-1])] += 1
+        crossed[list(proposals.propose(*pair, true + 1, 0.0, 8)[-1])] += 1
+        single[list(proposals.propose(*within, true + 1, 0.0, 8)[-1])] += 1
     chance = draws / (count - true)
     assert single[-1] > 0.9 * draws
     assert crossed[-1] < chance + 3 * np.sqrt(chance)
@@ -124,21 +128,40 @@ def test_one_field_twice_gives_least_squares() -> None:
 def test_risks_by_schur_complement_are_those_of_a_solve() -> None:
     rng = np.random.default_rng(13)
     found = moments.from_rows(_library(6), _rows(rng, _clean(rng, 300, 6, {0: 1.0, 3: 2.0}), 0.2))
-    total, own, others = found.total, found.own.sum(axis=0), [1, 2, 5]
-    for support in ((), (0,), (0, 3)):
-        direct = [rule.cross_risk(total, rule.solve(total, (*support, j))) for j in others]
-        risks = proposals.extended(total, own, support, np.array(others), 0.0)
-        np.testing.assert_allclose(risks, direct, rtol=1e-9, atol=1e-12)
+    total, own = found.total, found.own.sum(axis=0)
+    for supports in ([[]], [[0], [4]], [[0, 3], [1, 2]]):
+        table = np.array(supports, dtype=np.int64).reshape(len(supports), -1)
+        risks = proposals.extended(total, own, table, 0.0)
+        for row, support in zip(risks, supports, strict=True):
+            others = [j for j in range(6) if j not in support]
+            direct = [rule.cross_risk(total, rule.solve(total, (*support, j))) for j in others]
+            np.testing.assert_allclose(row[others], direct, rtol=1e-9, atol=1e-12)
+            assert np.isinf(row[support]).all()
 
 
-def test_swaps_find_what_greedy_selection_misses() -> None:
+def test_a_beam_finds_what_greedy_selection_misses() -> None:
     # Column 2 is nearly the sum of the true columns, so a greedy search begins with it.
     rng = np.random.default_rng(17)
     A = rng.standard_normal((400, 4))
     A[:, 2] = A[:, 0] + A[:, 1] + 0.3 * rng.standard_normal(400)
     columns = np.column_stack([A[:, 0] + A[:, 1], A])
     found = moments.from_rows(_library(4), _rows(rng, columns, 0.05))
-    assert proposals.propose(found.total, found.own.sum(axis=0), 2, 0.1) == [(2,), (0, 1)]
+    total, own = found.total, found.own.sum(axis=0)
+    assert proposals.propose(total, own, 2, 0.1, 8) == [(2,), (0, 1)]
+    assert 2 in proposals.propose(total, own, 2, 0.1, 1)[1]
+
+
+def test_proposals_are_the_best_subsets() -> None:
+    # Columns alike, as derivatives of powers are; every support of three is tried.
+    rng = np.random.default_rng(29)
+    A = rng.standard_normal((500, 12)) + 2 * rng.standard_normal((500, 1))
+    columns = np.column_stack([A[:, 1] - A[:, 5] + 0.5 * A[:, 9], A])
+    found = moments.from_rows(_library(12), _rows(rng, columns, 0.2))
+    best = min(
+        combinations(range(12), 3),
+        key=lambda support: rule.cross_risk(found.total, rule.solve(found.total, support)),
+    )
+    assert proposals.propose(found.total, found.own.sum(axis=0), 3, 0.0, 32)[-1] == best
 
 
 def test_two_hundred_terms_take_seconds() -> None:
@@ -158,7 +181,7 @@ def test_two_hundred_terms_take_seconds() -> None:
 def test_halves_are_disjoint_and_interleaved(shape: tuple[int, int], rng: np.random.Generator) -> None:
     points = np.sort(rng.random(shape), axis=0) if shape[1] == 1 else rng.random(shape)
     part = SampleAxis(points, (1.0,) * shape[1], (None,) * shape[1])
-    ways = list(halves.splits(part, 4, np.random.default_rng(0)))
+    ways = list(splits(part, 4, np.random.default_rng(0)))
     assert len({way.tobytes() for way in ways}) == 4
     for first in ways:
         assert abs(int(first.sum()) - int((~first).sum())) <= 1
@@ -241,3 +264,40 @@ def test_regions_are_needed() -> None:
     with pytest.raises(ValueError, match="at least one pair"):
         moments.from_rows(_TERMS, [])
     assert len(np.unique(regions(np.random.default_rng(0).random((400, 2))))) == _REGIONS
+
+
+def test_discover_takes_two_fields_for_a_large_library_and_says_so() -> None:
+    observations = fts.observe(fts.simulate("transport"), "S100", seed=42, noise=0.5)
+    found = fts.discover(observations, list(LARGE_LIBRARIES["powers"]), progress=False)
+    assert found.selection is not None
+    assert found.selection.method == "two fields"
+    assert found.selection.support == ("u_x", "u_xx")
+    assert "two fields" in str(found)
+    small = fts.discover(observations, ["u", "u_x", "u_xx"], progress=False)
+    assert small.selection is not None
+    assert small.selection.method != "two fields"
+
+
+def test_a_field_that_its_samples_do_not_resolve_is_doubted() -> None:
+    # 51 of 256 sensors are too few for waves of this length, and halves of the frames share the error.
+    observations = fts.observe(fts.simulate("ks sines"), "S20", seed=42, noise=0.1)
+    posterior = condition(observations, progress=False)
+    gap = unresolved(posterior)
+    assert gap.axis == "x"
+    assert gap.error > TWO_FIELDS.unresolved
+    chosen = two_fields(observations, _TERMS, TWO_FIELDS, np.random.default_rng(0))
+    assert "more densely along x" in chosen.notes["doubt"]
+    resolved = condition(fts.observe(fts.simulate("transport"), "S100", seed=42, noise=0.5), progress=False)
+    assert unresolved(resolved).error < TWO_FIELDS.unresolved
+
+
+def test_scattered_points_are_halved_too(rng: np.random.Generator) -> None:
+    observations = fts.observe(fts.simulate("transport"), "N3000", seed=42, noise=0.3)
+    posterior = given(observations, progress=False)
+    first, second = scattered_halves(observations, posterior, TWO_FIELDS)[0]
+    counts = [half.sums.layout.count for half in (first, second)]
+    assert sum(counts) == len(observations)
+    assert abs(counts[0] - counts[1]) <= 1
+    chosen = two_fields(observations, _TERMS, TWO_FIELDS, rng)
+    assert chosen.notes["fields"] == 2
+    assert chosen.support == ("u_x", "u_xx")

@@ -5,13 +5,12 @@ along the axis that is sampled most densely for its length scale, so that each s
 other frame where sensors are few, every other sensor where frames are.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.spatial import KDTree
 
+from fts.cross.splits import lowered, splits
 from fts.kernel.covariance import SampleAxis, decompose, precision, rotate
 from fts.kernel.posterior import Posterior
 from fts.observations import LEAST_POINTS, Observations
@@ -28,7 +27,7 @@ def halves(observations: Observations, posterior: Posterior, params: TwoFieldsPa
         return ()
     sizes = (len(each.points) for each in posterior.parts)
     values = ((observations.grid.values - posterior.mean) / posterior.scale).reshape(*sizes)
-    nugget = _nugget(posterior, params.smoothing)
+    nugget = lowered(posterior.choice.nugget, params.smoothing, posterior.weights.size)
     rng = np.random.default_rng(params.split_seed)
     return tuple(
         (
@@ -48,28 +47,6 @@ def split_axis(posterior: Posterior) -> int:
         return float(relative / len(part.points) ** (1 / len(lengths)))
 
     return min(range(len(posterior.parts)), key=spacing)
-
-
-def splits(part: SampleAxis, count: int, rng: np.random.Generator) -> Iterator[Bool[np.ndarray, " n"]]:
-    """Ways of halving the points of an axis: of every two neighbours the first, and then one by lot."""
-    n = len(part.points)
-    # Scattered sensors have no order: the leaves of a tree put neighbours beside each other.
-    order = np.arange(n) if part.points.shape[1] == 1 else KDTree(part.points, leafsize=2).indices
-    for number in range(count):
-        flips = rng.integers(0, 2, (n + 1) // 2) if number else np.zeros((n + 1) // 2, dtype=int)
-        first = np.empty(n, dtype=bool)
-        first[order] = np.arange(n) % 2 == np.repeat(flips, 2)[:n]
-        yield first
-
-
-def _nugget(posterior: Posterior, smoothing: float) -> float:
-    """A smaller nugget: the smoothing error is shared by both halves, and cross products do not remove it.
-
-    Never below rounding, unless the search itself went there.
-    """
-    found = posterior.choice.nugget
-    rounding = float(np.finfo(float).eps) * posterior.weights.size
-    return min(found, max(smoothing * found, rounding))
 
 
 def _condition(

@@ -20,10 +20,11 @@ def choose(moments: CrossMoments, params: TwoFieldsParams) -> Selection:
     folds = region_halves(len(moments.cross), params)
     candidates = generate(moments, folds, params)
     risks = compare(moments, candidates.supports, folds)
-    admissible = paired_standard_error(risks, params.independent)
     mu = risks.mean(axis=1)
+    tolerance = params.tolerance + params.shared * float(mu.min())
+    admissible = within(risks, risks[int(np.argmin(mu))], tolerance)
     best = min(admissible, key=lambda row: (len(candidates.supports[row]), mu[row], row))
-    support = prune(moments, candidates.supports[best], params)
+    support = prune(moments, candidates.supports[best], folds, tolerance, params)
     candidates, risks = _with(candidates, support, moments, risks, folds)
     winner = candidates.supports.index(support)
     xi, deviation = estimate(moments, support)
@@ -67,6 +68,7 @@ def generate(
             moments.own[part].sum(axis=0),
             params.most_terms,
             params.reliability,
+            params.width,
         ) or [()]
         for column in range(params.most_terms):
             # Where no further term is reliable the longest support stands for the longer ones.
@@ -81,12 +83,16 @@ def compare(
     supports: Sequence[tuple[int, ...]],
     folds: Sequence[tuple[np.ndarray, np.ndarray]],
 ) -> Float[np.ndarray, "supports folds"]:
-    """Cross risk of every support on the second part of every fold, fitted on the first, per unit b1^T b2."""
+    """Cross risk of every support on the second part of every fold, fitted on the first, per unit b1^T b2.
+
+    Less than nothing is noise: what an unstable support seems to explain beyond b on some regions must not
+    make up for what it misses on others.
+    """
     risks = np.empty((len(supports), len(folds)))
     for column, (first, second) in enumerate(folds):
         fit, held = moments.cross[first].sum(axis=0), moments.cross[second].sum(axis=0)
         for row, support in enumerate(supports):
-            risks[row, column] = cross_risk(held, solve(fit, support)) / abs(held[0, 0])
+            risks[row, column] = max(cross_risk(held, solve(fit, support)) / abs(held[0, 0]), 0.0)
     return risks
 
 
@@ -116,29 +122,41 @@ def solve(cross: Float[np.ndarray, "J1 J1"], support: Sequence[int]) -> Float[np
     return x
 
 
-def paired_standard_error(risks: Float[np.ndarray, "supports folds"], independent: float) -> tuple[int, ...]:
+def within(
+    risks: Float[np.ndarray, "supports folds"], lowest: Float[np.ndarray, " folds"], tolerance: float
+) -> tuple[int, ...]:
     """Supports whose risk exceeds the lowest by at most the standard error of that very difference.
 
-    Noise moves the risks of all supports together; differences do not carry it. Folds share regions, so that
-    they are worth fewer `independent` comparisons than there are.
+    Noise moves the risks of all supports together; differences do not carry it. An error that both fields
+    share, their smoothing, does not average out: a difference below the `tolerance` may be its doing.
     """
-    mu = risks.mean(axis=1)
-    best = int(np.argmin(mu))
-    allowed = np.sqrt(risks.shape[1] / independent) * standard_error(risks - risks[best])
-    return tuple(int(row) for row in np.flatnonzero(mu - mu[best] <= allowed))
+    more = risks - lowest
+    allowed = np.maximum(standard_error(more), tolerance)
+    return tuple(int(row) for row in np.flatnonzero(more.mean(axis=1) <= allowed))
 
 
-def prune(moments: CrossMoments, support: tuple[int, ...], params: TwoFieldsParams) -> tuple[int, ...]:
-    """The support without terms that are small, in units of b or of their standard errors, weakest first."""
+def prune(
+    moments: CrossMoments,
+    support: tuple[int, ...],
+    folds: Sequence[tuple[np.ndarray, np.ndarray]],
+    tolerance: float,
+    params: TwoFieldsParams,
+) -> tuple[int, ...]:
+    """The support without terms that are small, in units of b or of their standard errors, weakest first.
+
+    A term that the cross risk cannot do without stays, however uncertain its size.
+    """
+    before = compare(moments, [support], folds)[0]
     while support:
         x, deviation = jackknife(moments, support)
         inside = list(support)
         significance = np.abs(x[inside]) / np.maximum(deviation[inside], np.finfo(float).tiny)
         strength = np.minimum(significance / params.significance, np.abs(x[inside]) / params.size)
         weakest = int(np.argmin(strength))
-        if strength[weakest] >= 1:
+        shorter = tuple(j for j in support if j != inside[weakest])
+        if strength[weakest] >= 1 or not within(compare(moments, [shorter], folds), before, tolerance):
             break
-        support = tuple(j for j in support if j != inside[weakest])
+        support = shorter
     return support
 
 

@@ -1,23 +1,29 @@
 """Observations -> Selection by two fields, or by the paper's rule where half of the samples is too little."""
 
 import time
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from fts.cross.halves import Pair, halves
 from fts.cross.moments import CrossMoments, measure
 from fts.cross.rule import choose
+from fts.cross.scattered import scattered_halves
 from fts.equations.terms import Library
 from fts.fields.frozen import Field, FrozenField
-from fts.kernel.closed_form import freeze
+from fts.kernel.closed_form import freeze, given
 from fts.kernel.posterior import Posterior, condition
+from fts.kernel.process import Process
+from fts.kernel.scattered import ScatteredPosterior
 from fts.observations import Observations
 from fts.params import SVWSParams, TwoFieldsParams
 from fts.svws import refits, rule
 from fts.svws.selection import Refit, Selection
 from fts.weak.assembly import WeakSystem
 from fts.weak.geometry import automatic
+from fts.weak.patches import phases
 
 # The halves resolve the field when they agree on so much of u_t.
 RESOLVED = 0.1
@@ -30,13 +36,15 @@ def two_fields(
 
     Nothing is drawn from `rng`: halves, regions and phases have seeds of their own in `params`.
     """
-    posterior = condition(observations, progress=False)
+    # On a grid always the separable process: its halves are taken along an axis.
+    fitted = given if observations.grid is None else condition
+    posterior = fitted(observations, progress=False)
     return select_halves(observations, posterior, freeze(posterior, observations), library, params)
 
 
 def select_halves(
     observations: Observations,
-    posterior: Posterior,
+    posterior: Process,
     field: FrozenField,
     library: Library,
     params: TwoFieldsParams,
@@ -51,20 +59,88 @@ def select_halves(
         svws = replace(svws, lam0=rule.relative_threshold(systems))
     single = rule.select_from(systems, svws)
     alone = time.process_time() - began
-    pairs = halves(observations, posterior, params)
-    phases = [system.phase for system in systems[: params.phases]]
-    moments = (
-        measure([_light(pair, observations) for pair in pairs], library, weak, phases) if pairs else None
-    )
-    seconds = {"fit": field.made.seconds, "one_field": round(alone, 4)}
-    if moments is None or moments.reliability[0] < RESOLVED:
-        agreed = 0.0 if moments is None else float(moments.reliability[0])
+    moments = halved(observations, posterior, field, library, replace(params, weak=weak)).moments
+    if moments is None:
+        chosen = replace(single, notes={"fields": 1})
+    elif (agreed := float(moments.reliability[0])) < RESOLVED:
         said = f"halves of the samples agree on {agreed:.0%} of u_t, too little: one field, the paper's rule"
         chosen = replace(single, notes={"fields": 1, "said": said})
     else:
         chosen = _by_two(moments, systems, svws, params)
+    notes = dict(chosen.notes) | _warnings(unresolved(posterior), params)
+    seconds = {"fit": field.made.seconds, "one_field": round(alone, 4)}
     seconds["select"] = round(time.process_time() - began, 4)
-    return replace(chosen, method="two fields", field=field, seconds=seconds, variants={"svws": single})
+    return replace(
+        chosen, method="two fields", field=field, seconds=seconds, notes=notes, variants={"svws": single}
+    )
+
+
+@dataclass(frozen=True)
+class Halved:
+    """Cross moments of a library; None where the samples cannot be halved."""
+
+    library: Library
+    moments: CrossMoments | None
+
+
+def halved(
+    observations: Observations,
+    posterior: Process,
+    field: FrozenField,
+    library: Library,
+    params: TwoFieldsParams,
+) -> Halved:
+    """The cross moments of the halves, on the phases that the paper's rule begins with."""
+    weak = params.weak or automatic(field, library)
+    rng = np.random.default_rng(params.svws.phase_seed)
+    places = phases(rng, params.phases, observations.domain.dimension)
+    pairs = _pairs(observations, posterior, params)
+    return Halved(library, measure(pairs, library, weak, places) if pairs else None)
+
+
+def _warnings(gap: "Gap", params: TwoFieldsParams) -> dict[str, Any]:
+    """What the notes say of a field that its samples do not resolve; halves of them cannot see it."""
+    return {"left_out": gap.error} | ({"doubt": gap.sentence} if gap.error > params.unresolved else {})
+
+
+@dataclass(frozen=True)
+class Gap:
+    """What left-out slices of the worst-sampled axis miss beyond what those of the best-sampled one do."""
+
+    axis: str
+    error: float  # in deviations of the samples
+
+    @property
+    def sentence(self) -> str:
+        """What to tell a user of it."""
+        return (
+            f"left-out samples along {self.axis} miss by {self.error:.0%} of the field's deviation beyond "
+            f"the noise, so the field between them is not resolved: measure more densely along {self.axis}"
+        )
+
+
+def unresolved(posterior: Process) -> Gap:
+    """How far the field is unresolved between its samples; halves would share that error and agree on it.
+
+    The noise is in the errors of all axes; what one axis has beyond another is what its samples leave open.
+    """
+    errors = np.array(posterior.choice.errors)
+    dimension = posterior.domain.dimension
+    names = (*"xyz"[:dimension], "t") if len(errors) == dimension + 1 else ("space", "t")
+    worst = int(np.argmax(errors))
+    return Gap(names[worst], float(np.sqrt(errors[worst] ** 2 - errors.min() ** 2)))
+
+
+def _pairs(
+    observations: Observations, posterior: Process, params: TwoFieldsParams
+) -> Sequence[tuple[Field, Field]]:
+    """Fields of halves; none of a grid with holes, whose solve knows no halves yet."""
+    if isinstance(posterior, ScatteredPosterior):
+        found = scattered_halves(observations, posterior, params)
+        return [(freeze(one, observations), freeze(two, observations)) for one, two in found]
+    if not isinstance(posterior, Posterior) or observations.grid is None:
+        return []
+    return [_light(pair, observations) for pair in halves(observations, posterior, params)]
 
 
 def _light(pair: Pair, observations: Observations) -> tuple[Field, Field]:

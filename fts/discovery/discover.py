@@ -12,6 +12,7 @@ import numpy as np
 
 from fts import asked
 from fts.discovery.evidence import Evidence, Weighed, gather
+from fts.discovery.halved import reconsider
 from fts.discovery.rivals import find
 from fts.discovery.verdict import Verdict, refused, state
 from fts.domain import Domain
@@ -70,6 +71,8 @@ class Discovery:
 
     def __str__(self) -> str:
         lines = [f"{self.verdict.status}: {self.equation}" if self.selection else self.verdict.status]
+        if self.selection and self.selection.method == "two fields":
+            lines.append("  selected by two fields of disjoint halves of the samples")
         lines += [f"  {name}: {text}" for name, text in self._values().items()]
         lines += [f"- {reason}" for reason in self.verdict.reasons]
         lines += [f"rival: {one.equation}  (leaves {one.risk:.2g} of u_t)" for one in self.verdict.rivals]
@@ -116,7 +119,8 @@ def discover(
         ready = prepare(field, terms)
     except TooLittle as error:
         return refusal(error, observations)
-    selection, verdict = examine(field, ready, variance, params)
+    found = examine(field, ready, variance, params)
+    selection, verdict = reconsider(observations, field, variance, ready, found)
     return Discovery(observations, field, selection, verdict)
 
 

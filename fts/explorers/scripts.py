@@ -33,6 +33,8 @@ _FRONT = (
         "view_scrubber",
         "view_pool",
         "view_sensors",
+        "supports",
+        "view_noise",
         "main",
     ),
 )

@@ -78,7 +78,7 @@ def condition(
     sliced = _sliced(observations)
     choice, amplitude = scan.choose(observations, values, sliced, rng, step)
     sums = Sums(arrange(observations.x, observations.t, observations.domain, sliced), values)
-    choice, system, solution = _solved(sums, choice)
+    choice, system, solution = solved(sums, choice)
     step()
     noise = scale * _noise(values, system, solution.z)
     seconds = time.perf_counter() - began
@@ -97,7 +97,7 @@ def _sliced(observations: Observations) -> str:
     return ""
 
 
-def _solved(sums: Sums, choice: Choice) -> tuple[Choice, System, Solution]:
+def solved(sums: Sums, choice: Choice) -> tuple[Choice, System, Solution]:
     """The solve, with a larger nugget where it does not converge."""
     while True:
         system = build(sums, choice.kernels, choice.nugget)

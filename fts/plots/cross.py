@@ -3,17 +3,20 @@
 Blue is two fields, orange is one, in every figure.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 from fts.data.problems import problem
-from fts.params import SHORT_NAMES
+from fts.params import SHORT_NAMES, TWO_FIELDS
 from fts.plots.style import INK, PALETTE, WIDTH, Table, table
 from fts.studies import published
 from fts.studies.attenuation import Attenuation
+from fts.studies.records import RunRecord
 from fts.studies.tables import Place, Summary
 
 _TWO, _ONE = PALETTE[0], PALETTE[1]
@@ -86,8 +89,11 @@ def errors(found: Mapping[Place, Summary], single: Mapping[Place, Summary]) -> T
     return table(("problem", "noise", "one field (SVWS)", "two fields", "WeakIdent, measured before"), rows)
 
 
-def sparse(found: Mapping[Place, Summary], single: Mapping[Place, Summary]) -> Table:
-    """Recoveries with 43 terms from a fifth of the sensors or of the frames."""
+def sparse(
+    found: Mapping[Place, Summary], single: Mapping[Place, Summary], runs: Iterable[RunRecord]
+) -> Table:
+    """Recoveries with 43 terms from a fifth of the samples, and how many runs say that it is too little."""
+    doubts = Counter((run.problem, run.protocol, run.noise) for run in runs if "doubt" in run.extra["notes"])
     rows = []
     for place, cell in sorted(found.items(), key=lambda item: (item[0][1], item[0][2], item[0][3])):
         row, name, protocol, noise = place
@@ -100,9 +106,39 @@ def sparse(found: Mapping[Place, Summary], single: Mapping[Place, Summary]) -> T
                     f"{noise:.0%}",
                     f"{one.exact}/{one.runs}",
                     f"{cell.exact}/{cell.runs}",
+                    f"{doubts[name, protocol, noise]}/{cell.runs}",
                 )
             )
-    return table(("samples", "noise", "one field (SVWS)", "two fields"), rows)
+    return table(("samples", "noise", "one field (SVWS)", "two fields", "doubted"), rows)
+
+
+def settled(record: Mapping[str, Any]) -> Table:
+    """What every setting tried recovered on the development problems; the rules themselves first."""
+    total = sum(record["cells"].values())
+    rows = [
+        (
+            one["setting"],
+            f"{one['value']}" + (" *" if _taken(one) else ""),
+            f"{sum(one['exact'].values())}/{total}",
+            f"{one['e_xi']:.2g}",
+        )
+        for one in record["outcomes"]
+    ]
+    return table(("setting", "value (* taken)", "exact", "mean error"), rows)
+
+
+def groups(record: Mapping[str, Any]) -> Table:
+    """Recoveries of both rules on every group of development cells."""
+    rules = {one["value"]: one["exact"] for one in record["outcomes"] if one["setting"] == "rule"}
+    rows = [
+        (name, *(f"{rules[rule][name]}/{count}" for rule in ("one field", "two fields")))
+        for name, count in record["cells"].items()
+    ]
+    return table(("cells", "one field (SVWS)", "two fields"), rows)
+
+
+def _taken(one: Mapping[str, Any]) -> bool:
+    return one["setting"] != "rule" and one["value"] == getattr(TWO_FIELDS, one["setting"])
 
 
 def small(found: Mapping[Place, Summary], before: Mapping[Place, Summary]) -> Table:

@@ -10,7 +10,7 @@ from tqdm.auto import tqdm
 from fts import recipes
 from fts.fields.shipped import field_path
 from fts.params import DEVELOPMENT_SEEDS, TEST_SEEDS
-from fts.studies import calibration, choose, honesty, plans, recorded, tables, verify
+from fts.studies import calibration, choose, honesty, plans, recorded, settle, tables, verify
 from fts.studies.runs import Task
 from fts.studies.workers import one_thread, run_study, workers
 
@@ -34,6 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         methods = options.method.split(";") if options.method else ()
         problems = options.problem.split(",") if options.problem else ()
         choose.write(options.folder, methods=methods, problems=problems)
+        return 0
+    if options.study == "settle":
+        settle.write(options.folder)
         return 0
     if options.study == "tables":
         verify.write(options.folder)
@@ -98,7 +101,8 @@ def _wanted(task: Task, options: argparse.Namespace) -> bool:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m fts.studies", description=__doc__)
     parser.add_argument(
-        "study", choices=[*plans.STUDIES, *_OWN_SEEDS, "list", "choose", "tables", "verify", "reproduce"]
+        "study",
+        choices=[*plans.STUDIES, *_OWN_SEEDS, "list", "choose", "settle", "tables", "verify", "reproduce"],
     )
     parser.add_argument("--scheduler", help="address of a Dask scheduler; local processes otherwise")
     parser.add_argument("--workers", type=int, help="local processes; all cores otherwise")

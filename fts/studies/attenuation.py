@@ -33,17 +33,12 @@ def attenuation(
     name: str, wrong: Sequence[str], levels: Sequence[float], seed: int, params: TwoFieldsParams
 ) -> Attenuation:
     """A problem's true equation and a wrong one, fitted at every noise level to the same noise draw."""
-    entry, trajectory = problem(name), simulate(name)
+    entry = problem(name)
     true = entry.equation.terms
     library = Library((*true, *(term for term in map(parse_term, wrong) if term not in true)))
     inside, other = tuple(range(len(true))), tuple(library.index(text) for text in wrong)
     slopes, risks = [], []
-    for level in levels:
-        observations = observe(trajectory, "S100", seed=seed, noise=level)
-        posterior = condition(observations, progress=False)
-        phases = np.random.default_rng(params.svws.phase_seed).random((params.phases, 2))
-        pairs = halves(observations, posterior, params)
-        two = measure(pairs, library, automatic(posterior, library), phases)
+    for two in noise_levels(name, library, levels, seed, params).values():
         one = CrossMoments(library, two.own, two.own, two.norms)
         slopes.append([each.physical(rule.solve(each.total, inside))[list(inside)] for each in (one, two)])
         risks.append(
@@ -52,3 +47,17 @@ def attenuation(
     table, shares = np.array(slopes) / np.asarray(entry.equation.coefficients), np.array(risks)
     names = tuple(f"${term.latex}$" for term in true)
     return Attenuation(tuple(levels), names, table[:, 0], table[:, 1], shares[:, 0], shares[:, 1])
+
+
+def noise_levels(
+    name: str, library: Library, levels: Sequence[float], seed: int, params: TwoFieldsParams
+) -> dict[float, CrossMoments]:
+    """Cross moments of a problem's full grid at every noise level, with the same noise draw."""
+    trajectory, found = simulate(name), {}
+    for level in levels:
+        observations = observe(trajectory, "S100", seed=seed, noise=level)
+        posterior = condition(observations, progress=False)
+        places = np.random.default_rng(params.svws.phase_seed).random((params.phases, 2))
+        pairs = halves(observations, posterior, params)
+        found[level] = measure(pairs, library, automatic(posterior, library), places)
+    return found

@@ -26,6 +26,9 @@ from fts.studies import symbolic, symbolic_composed, symbolic_rivals
 from fts.studies.records import RunRecord
 from fts.svws.selection import Selection
 
+# A beam proposes hundreds of supports: their best are recorded.
+_TOLD = 8
+
 
 @dataclass(frozen=True)
 class Task:
@@ -89,11 +92,12 @@ def describe(found: Selection, truth: Equation) -> dict[str, Any]:
     if made is not None:
         kept["field_parameters"] = dict(made.parameters)
     if found.trace is not None:
+        table = found.trace.table()
         kept |= {
             "recurrence": found.recurrence,
             "reason": found.trace.reason,
             "fallback": found.trace.fallback,
-            "candidates": found.trace.table(),
+            "candidates": telling(table) if found.method == "two fields" else table,
         }
     if found.refits:
         kept |= {"preferred": found.preferred, "refits": _refits(found, truth)}
@@ -106,6 +110,12 @@ def describe(found: Selection, truth: Equation) -> dict[str, Any]:
             for name, one in found.variants.items()
         }
     return kept
+
+
+def telling(candidates: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The chosen candidate and those of lowest risk, in the order of the pool."""
+    limit = sorted(one["mu"] for one in candidates)[:_TOLD][-1]
+    return [one for one in candidates if one["chosen"] or one["mu"] <= limit]
 
 
 def _perform(task: Task, began: float, by: Method | None, state: Path | None) -> RunRecord:

@@ -2,6 +2,7 @@
 
 import { Frame } from "./frame.js";
 import { adapterView } from "./view_adapter.js";
+import { noiseView } from "./view_noise.js";
 import { patchesView } from "./view_patches.js";
 import { pathView } from "./view_path.js";
 import { poolView } from "./view_pool.js";
@@ -10,7 +11,7 @@ import { scrubberView } from "./view_scrubber.js";
 import { selectionView } from "./view_selection.js";
 import { sensorsView } from "./view_sensors.js";
 
-const VIEWS = { selection: selectionView, patches: patchesView, path: pathView, proposals: proposalsView, adapter: adapterView, scrubber: scrubberView, pool: poolView, sensors: sensorsView };
+const VIEWS = { selection: selectionView, patches: patchesView, path: pathView, proposals: proposalsView, adapter: adapterView, scrubber: scrubberView, pool: poolView, sensors: sensorsView, noise: noiseView };
 
 /** Mount one explorer; `inPage` is set where there is no kernel and the address is ours to write. */
 async function render({ model, el, inPage = false }) {

