@@ -13,7 +13,8 @@ from fts.cross import halves, moments, proposals, rule
 from fts.cross.scattered import scattered_halves
 from fts.cross.select import two_fields, unresolved
 from fts.cross.splits import splits
-from fts.data.problems import noisy_names, problem
+from fts.data.development import development, development_names, offered
+from fts.data.problems import further_names, names, noisy_names, problem
 from fts.domain import Domain
 from fts.equations.terms import Library
 from fts.kernel.closed_form import given
@@ -22,6 +23,7 @@ from fts.kernel.posterior import condition
 from fts.methods import method
 from fts.observations import Observations
 from fts.params import LARGE_LIBRARIES, TWO_FIELDS
+from fts.studies import settle
 from fts.svws import refits
 from fts.svws.refits import regions
 from fts.svws.rule import build
@@ -301,3 +303,23 @@ def test_scattered_points_are_halved_too(rng: np.random.Generator) -> None:
     chosen = two_fields(observations, _TERMS, TWO_FIELDS, rng)
     assert chosen.notes["fields"] == 2
     assert chosen.support == ("u_x", "u_xx")
+
+
+@pytest.mark.parametrize("name", development_names())
+def test_development_problems_satisfy_their_equation_and_are_none_of_the_tables(name: str) -> None:
+    entry, trajectory = development(name)
+    assert name not in (*noisy_names(), *names(), *further_names())
+    terms = Library(entry.equation.terms)
+    field = fts.TabulatedField((*trajectory.axes, trajectory.t), trajectory.u, entry.domain)
+    system = build(field, terms, automatic(field, terms), TWO_FIELDS.svws)[0]
+    found = np.linalg.lstsq(system.A, system.b, rcond=None)[0]
+    np.testing.assert_allclose(found, entry.equation.coefficients, rtol=2e-3)
+    assert {(term.alpha, term.q) for term in terms} <= {(term.alpha, term.q) for term in offered(entry)}
+
+
+def test_the_settings_taken_are_among_those_recorded() -> None:
+    record = settle.read()
+    for setting in {one["setting"] for one in record["outcomes"]} - {"rule"}:
+        tried = [one["value"] for one in record["outcomes"] if one["setting"] == setting]
+        assert getattr(TWO_FIELDS, setting) in tried
+    assert sum(record["cells"].values()) == len(list(settle.cells()))
