@@ -10,6 +10,7 @@ import pytest
 
 from fts.cross import moments, proposals
 from fts.data.problems import problem
+from fts.explorers import scripts
 from fts.explorers.noises import NoiseExplorer, NoiseLevels
 from fts.params import TWO_FIELDS
 
@@ -88,3 +89,12 @@ def test_levels_are_those_given(explorer: NoiseExplorer) -> None:
     assert explorer.still().axes[0].get_title(loc="left") == "Heat, 10% noise"
     with pytest.raises(ValueError, match="at least two"):
         NoiseLevels("heat", {})
+
+
+def test_the_joined_module_is_one_valid_module(tmp_path: Path) -> None:
+    # Files share one scope once they are joined: a name declared twice would end every explorer of a page.
+    (tmp_path / "module.mjs").write_text(scripts.module())
+    done = subprocess.run(
+        [NODE, "--check", tmp_path / "module.mjs"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

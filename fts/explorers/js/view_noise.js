@@ -5,7 +5,7 @@ import { bytesOf } from "./engine.js";
 import { proposeSupports, supportCoefficients } from "./supports.js";
 import { equationHtml, equationText } from "./terms.js";
 
-const NAMES = ["two fields", "one field"], COLORS_OF = ["var(--fts-blue)", "var(--fts-orange)"];
+const FIELDS_OF = ["two fields", "one field"], COLORS_OF = ["var(--fts-blue)", "var(--fts-orange)"];
 
 export function noiseView() {
   const kept = new Map();
@@ -22,7 +22,7 @@ export function noiseView() {
     },
     draw(frame, { moments, found, chosen }) {
       const texts = chosen.map(({ xi }) => equationText(frame.info.library, xi));
-      const rows = chosen.map(({ xi }, i) => `<div><span style="color:${COLORS_OF[i]}">${NAMES[i]}</span>${right(frame, xi) ? ", the true terms" : ""}: ${equationHtml(frame.info.library, xi)}</div>`);
+      const rows = chosen.map(({ xi }, i) => `<div><span style="color:${COLORS_OF[i]}">${FIELDS_OF[i]}</span>${right(frame, xi) ? ", the true terms" : ""}: ${equationHtml(frame.info.library, xi)}</div>`);
       frame.say(rows.join(""), texts[0]);
       Object.assign(frame.root.dataset, { one: texts[1], right: chosen.map(({ xi }) => right(frame, xi)).join() });
       frame.figure.innerHTML = riskCurves(frame, found, chosen) + slopeCurves(frame, moments);
@@ -72,7 +72,7 @@ function riskCurves(frame, found, chosen) {
     body += line(best.map((one, k) => [x(k + 1), y(one.risk)]), `stroke="${COLORS_OF[i]}" stroke-width="2.2"`);
     best.forEach((one, k) => {
       const taken = chosen[i].support.length === k + 1, names = one.support.map((j) => frame.info.library[j].name).join(", ");
-      body += `<circle cx="${x(k + 1)}" cy="${y(one.risk)}" r="${taken ? 7 : 3}" fill="${COLORS_OF[i]}" data-tip="${NAMES[i]}: ${names}, ${one.risk.toPrecision(3)}"/>`;
+      body += `<circle cx="${x(k + 1)}" cy="${y(one.risk)}" r="${taken ? 7 : 3}" fill="${COLORS_OF[i]}" data-tip="${FIELDS_OF[i]}: ${names}, ${one.risk.toPrecision(3)}"/>`;
     });
   });
   return svg(width, height, body, `Unexplained share by number of terms; two fields choose ${chosen[0].support.length}, one field ${chosen[1].support.length}`);
