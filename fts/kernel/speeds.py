@@ -31,10 +31,10 @@ _SCANNED, _SEARCHED, _SOLVED = 350, 700, 3000  # samples of the scan, the simple
 # neighbouring sensors; time scales in durations.
 _SPEEDS, _LENGTHS, _TIMES, _NUGGET = (0.06, 0.12, 0.25, 0.5, 1.0, 2.0), (0.5, 1.5), (0.15, 0.6), 1e-4
 _SECOND = 0.5  # share of a second part to begin with
-_EVALUATIONS = (90, 220)  # of the simplex search for one part and for two
+_EVALUATIONS = (90, 400)  # of the simplex search for one part and for two
 # A second part is kept where the logarithm of the mean square falls by so much per number that it adds and
 # per sensor left out: few sensors cannot decide about many numbers.
-_WORTH = 4.0
+_WORTH = 1.0
 _NUGGETS = (1e-10, 1.0)
 
 
@@ -69,7 +69,10 @@ def travel(
     final = _subset(observations, standardized, worst, _SOLVED)
     if final is None:
         return separable
-    parts, nugget = _searched(observations, standardized, worst, step)
+    found = _searched(observations, standardized, worst, errors[worst], step)
+    if found is None:
+        return separable
+    parts, nugget = found
     error, expected = final.measured(parts, nugget)
     if not np.sqrt(error) < _CLEARLY * errors[worst]:
         return separable
@@ -92,9 +95,13 @@ def travel(
 
 
 def _searched(
-    observations: Observations, values: np.ndarray, worst: int, step: Callable[[], object]
-) -> tuple[tuple[Part, ...], float]:
-    """One part, or two where they are worth it."""
+    observations: Observations,
+    values: np.ndarray,
+    worst: int,
+    separable: float,
+    step: Callable[[], object],
+) -> tuple[tuple[Part, ...], float] | None:
+    """One part, or two where they are worth it; None where one errs no less than the separable process."""
     domain = observations.domain
     scanned, searched = (_subset(observations, values, worst, most) for most in (_SCANNED, _SEARCHED))
     assert scanned is not None
@@ -110,6 +117,8 @@ def _searched(
     one = scan((), _candidates(observations, worst), _NUGGET)
     one, nugget = _lowered(one, _NUGGET, searched, domain, _EVALUATIONS[0], step)
     alone = searched.measured(one, nugget)[0]
+    if np.sqrt(alone) >= separable:
+        return None
     first = one[0]
     others = [Part(_SECOND, velocity, first.lengths, first.duration) for velocity in _velocities(domain)]
     two = scan(one, others, nugget)
