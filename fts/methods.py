@@ -12,7 +12,7 @@ from fts.cross.select import two_fields
 from fts.equations.terms import Library
 from fts.observations import Observations
 from fts.params import DeepMoDParams, DLPDEParams, PINNSRParams, WeakPDELearnParams
-from fts.svws.select import freeze_then_compare, freeze_then_select, freeze_then_select_by_default
+from fts.svws.select import freeze_then_compare, freeze_then_select
 from fts.svws.selection import Selection
 
 # The params are the method's own settings class.
@@ -77,7 +77,6 @@ TRAINED: dict[str, Callable[..., Selection]] = {
 }
 METHODS: dict[str, Method] = {
     "freeze, then select": freeze_then_select,
-    "freeze, then select by default": freeze_then_select_by_default,
     "freeze, then compare": freeze_then_compare,
     "two fields": two_fields,
     "strong STLSQ": strong_form.strong_stlsq,

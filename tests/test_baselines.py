@@ -85,7 +85,6 @@ STRONG = StrongRegressionParams((48, 40), 0.05, STRidgeParams(2.0, 1e-5, 20, 1e-
 WEAKLY = WeakRegressionParams(WEAK, 0.05, STRidgeParams(0.2, 1e-5, 20, 1e-8))
 SETTINGS = {
     "freeze, then select": FreezeThenSelectParams(KERNEL, WEAK, replace(PARAMS, lam0=0.05), "preferred"),
-    "freeze, then select by default": KERNEL,
     "freeze, then compare": FreezeThenSelectParams(KERNEL, WEAK, replace(PARAMS, lam0=0.05), "ridge"),
     "two fields": TWO_FIELDS,
     "strong STLSQ": replace(STRONG_STLSQ, field=KERNEL, points=400),

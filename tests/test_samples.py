@@ -20,12 +20,24 @@ def test_the_plan_has_every_layout_noise_and_kernel():
     tasks = list(plans.samples(TEST_SEEDS))
     scattered = [task for task in tasks if task.row == "kernel" and task.problem != "burgers"]
     assert len(scattered) == 3 * 3 * 2 * 5
-    fixed = {(task.problem, task.protocol, task.row) for task in tasks if task.row != "kernel"}
+    fixed = {
+        (task.problem, task.protocol, task.row) for task in tasks if task.row not in ("kernel", "discover")
+    }
     assert {row for *_, row in fixed} == {"separable", "travelling"}
     assert ("kdv", "S2", "travelling") in fixed
     assert ("ad", "S0.5", "travelling") in fixed
     peer = {(task.protocol, task.noise) for task in tasks if task.problem == "burgers"}
     assert peer == {("N5000", 0.75), ("N100", 0.01)}
+
+
+def test_what_discover_says_is_recorded_with_its_verdict():
+    task = next(task for task in plans.samples((42,)) if task.problem == "burgers")
+    task = replace(task, protocol="S50", noise=0.0)
+    one = runs.run(task)
+    assert not one.error
+    assert one.score["exact"]
+    assert one.extra["notes"]["status"] == "identified"
+    assert list(verify.check_record(one)) == []
 
 
 def test_layouts_meet_every_problem_with_every_protocol_and_are_held_out():
@@ -118,15 +130,16 @@ def test_the_table_beside_the_peer_counts_failures_as_misses():
     tasks = [task for task in plans.samples((1, 2)) if task.problem == "burgers"]
     terms = {"u*u_x": -1.0, "u_xx": 0.1}
     score = verify.score_terms(terms, "burgers") | {"e_u": 0.05}
+    said = {"notes": {"status": "identified"}}
     made = [
-        runs.record(task, terms=terms, score=score, seconds=2.0)
+        runs.record(task, terms=terms, score=score, seconds=2.0, extra=said)
         if task.seed == 1
         else runs.failure(task, "no", 4.0)
         for task in tasks
     ]
     rows = figures.beside_peer(made).rows
     assert [row[:4] for row in rows] == [("100", "1%", "1/2", "0"), ("5,000", "75%", "1/2", "0")]
-    assert rows[0][4] == "3.0"
+    assert rows[0][4:6] == ("1", "3.0")
 
 
 @pytest.fixture(scope="module")

@@ -145,12 +145,22 @@ def beside_peer(runs: Iterable[RunRecord]) -> Table:
                 f"{noise:.0%}",
                 f"{exact}/{len(made)}",
                 f"{np.median(errors):.2g}" if errors else "–",
+                f"{sum(_status(one) == 'identified' for one in made)}",
                 f"{np.median(seconds):.1f}",
                 "recovered, under 60 s",
             )
         )
     return table(
-        ("samples", "noise", "exact", r"$E_\xi$ where exact", "seconds", "mesh-free SINDy, published"), rows
+        (
+            "samples",
+            "noise",
+            "exact",
+            r"$E_\xi$ where exact",
+            "called identified",
+            "seconds",
+            "mesh-free SINDy",
+        ),
+        rows,
     )
 
 
@@ -181,6 +191,10 @@ def coverage_table(shares: Float[np.ndarray, "layouts levels"]) -> Table:
     return table(
         ("deviations", "claimed", "covered", "median layout", "lower quarter", "upper quarter"), rows
     )
+
+
+def _status(one: RunRecord) -> str:
+    return one.extra.get("notes", {}).get("status", "")
 
 
 def _cell(cell: Summary) -> tuple[str, str, str]:

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from fts.params import CLOSED_FORM, PAPER, PROJECTED, REFINED, FieldParams, FreezeThenSelectParams
-from fts.studies.runs import Task
+from fts.params import CLOSED_FORM, PAPER, PROJECTED, REFINED, VERDICT, FieldParams, FreezeThenSelectParams
+from fts.studies.runs import DISCOVER, Task
 
 OURS = "freeze, then select"
 
@@ -30,7 +30,6 @@ def weighted_task(study: str, problem: str, protocol: str, seed: int) -> Task:
     return replace(base, row="kernel, weighted", params=replace(base.params, refit="weighted"))
 
 
-def default_task(study: str, problem: str, protocol: str, seed: int, noise: float) -> Task:
-    """What a user gets who says nothing: patches and threshold from the field itself."""
-    params = FieldParams("kernel")
-    return Task(study, problem, protocol, seed, noise, "kernel", f"{OURS} by default", params)
+def discover_task(study: str, problem: str, protocol: str, seed: int, noise: float) -> Task:
+    """What a user gets who says nothing: `fts.discover` on the samples."""
+    return Task(study, problem, protocol, seed, noise, DISCOVER, DISCOVER, VERDICT)

@@ -27,7 +27,7 @@ from fts.params import (
     WeakRuleParams,
 )
 from fts.params.rivals import COMPOSED, OPERON, TARGET, ComposedRunParams, RivalRunParams
-from fts.studies.configured import OURS, default_task, paper_task, refined_task, weighted_task
+from fts.studies.configured import OURS, discover_task, paper_task, refined_task, weighted_task
 from fts.studies.published import JOINT_SETTINGS, REGIMES, SELECTOR_REGIMES
 from fts.studies.runs import Task
 
@@ -242,7 +242,7 @@ def samples(seeds: tuple[int, ...]) -> Iterator[Task]:
     for protocol, level, problem, seed in product(_ANY_SAMPLES, (0.0, 0.1), _PAPER_DENSITIES, seeds):
         yield replace(refined_task("samples", problem, protocol, seed, "kernel"), noise=level)
     for (protocol, level), seed in product(_PEER_SETTINGS, seeds):
-        yield default_task("samples", "burgers", protocol, seed, level)
+        yield discover_task("samples", "burgers", protocol, seed, level)
     for problem, percents in _FEW_SENSORS.items():
         for percent, (row, recipe) in product(percents, _FIXED_FIELDS):
             for seed in seeds:

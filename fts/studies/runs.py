@@ -6,7 +6,7 @@ A task says everything that makes the run, so its record's key is known before i
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,12 @@ import numpy as np
 from fts import metrics
 from fts.data.problems import problem
 from fts.data.trajectories import observe, simulate
+from fts.discovery.discover import discover
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
 from fts.methods import Method, method
 from fts.observations import Observations
-from fts.params import LARGE_LIBRARIES, SymbolicRunParams, named
+from fts.params import LARGE_LIBRARIES, SymbolicRunParams, VerdictParams, named
 from fts.params.rivals import ComposedRunParams, RivalRunParams
 from fts.recipes import field_key
 from fts.studies import symbolic, symbolic_composed, symbolic_rivals
@@ -28,6 +29,8 @@ from fts.svws.selection import Selection
 
 # A beam proposes hundreds of supports: their best are recorded.
 _TOLD = 8
+# The method of a user who leaves everything to `fts.discover`.
+DISCOVER = "discover"
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,8 @@ def _perform(task: Task, began: float, by: Method | None, state: Path | None) ->
     if came_out is not None:
         return record(task, **came_out, seconds=_seconds(began), field_key=_field_key(task, observations))
     library = Library.parse(LARGE_LIBRARIES[task.library]) if task.library else entry.library
-    found = (by or method(task.method, state))(observations, library, task.params, rng)
+    chosen = by or (discovered if task.method == DISCOVER else method(task.method, state))
+    found = chosen(observations, library, task.params, rng)
     score = metrics.score(found, entry.equation).as_dict()
     if found.field is not None:
         score["e_u"] = metrics.field_error(found.field, simulate(task.problem))
@@ -139,6 +143,17 @@ def _perform(task: Task, began: float, by: Method | None, state: Path | None) ->
         field_key=_field_key(task, observations),
         extra=describe(found, entry.equation),
     )
+
+
+def discovered(
+    observations: Observations, library: Library, params: VerdictParams, rng: np.random.Generator
+) -> Selection:
+    """What `fts.discover` selects, with its verdict in the notes; nothing is drawn from `rng`."""
+    found = discover(observations, library.names, progress=False, params=params)
+    if found.selection is None:
+        raise ValueError(f"{found.verdict.status}: {'; '.join(found.verdict.reasons)}")
+    notes = {"status": found.verdict.status, "reasons": list(found.verdict.reasons)}
+    return replace(found.selection, field=found.field, notes=notes)
 
 
 def _function_came_out(

@@ -10,7 +10,7 @@ from fts import asked, recipes
 from fts.equations.terms import Library
 from fts.fields.frozen import Field
 from fts.observations import Observations
-from fts.params import FieldParams, FreezeThenSelectParams, SVWSParams, WeakParams
+from fts.params import FreezeThenSelectParams, SVWSParams, WeakParams
 from fts.svws import ablation, refits, rule
 from fts.svws.selection import Selection
 from fts.svws.settings import prepare
@@ -48,17 +48,6 @@ def freeze_then_select(
     `params.svws.phase_seed`, as in the paper.
     """
     return _freeze_then_select(observations, library, params)[0]
-
-
-def freeze_then_select_by_default(
-    observations: Observations, library: Library, params: FieldParams, rng: np.random.Generator
-) -> Selection:
-    """The same with nothing set for the problem: `fts.select` on the field, whatever it was fitted to."""
-    field = recipes.obtain(observations, params)
-    began = time.process_time()
-    chosen = select(field, library)
-    seconds = {"fit": field.made.seconds, "select": round(time.process_time() - began, 4)}
-    return replace(chosen, seconds=seconds)
 
 
 def freeze_then_compare(
