@@ -90,10 +90,10 @@ def any_samples(found: Mapping[Place, Summary]) -> Table:
     rows = []
     for protocol in _SPOKEN:
         for name in ("kdv", "ks", "ad"):
-            cells = [found["kernel", name, protocol, noise] for noise in (0.0, 0.1)]
-            rows.append(
-                (f"{SHORT_NAMES[name]} {protocol}", *(text for cell in cells for text in _cell(cell)))
-            )
+            cells = [found.get(("kernel", name, protocol, noise)) for noise in (0.0, 0.1)]
+            texts = [text for cell in cells for text in (_cell(cell) if cell else ("–",) * 3)]
+            if any(cells):  # a setting that was not run has no row
+                rows.append((f"{SHORT_NAMES[name]} {protocol}", *texts))
     return table(
         (
             "samples",

@@ -28,7 +28,7 @@ STUDY = "calibration"
 LEVELS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
 _NOISE = 0.1
 _PROBLEMS = ("kdv", "ks", "ad")
-_PROTOCOLS = ("S20", "S20-30", "D20", "R20", "R5")
+_PROTOCOLS = ("S20", "S20-30", "D20", "R5", "N2000")
 _MOST = 64  # points per axis at which a field is compared
 
 
