@@ -12,7 +12,7 @@ from fts.files import unpack_arrays
 from fts.params import TEST_SEEDS
 from fts.plots import samples as figures
 from fts.plots import style
-from fts.studies import calibration, plans, records, runs, tables, verify
+from fts.studies import calibration, plans, records, runs, tables, verify, workers
 from fts.studies.__main__ import _own
 
 
@@ -59,6 +59,10 @@ def test_a_grid_of_sensors_records_its_coverage():
     assert 0.3 < shares[1] <= 1
     # The claimed error and the actual one are of like size.
     assert 1 / 4 < one.score["claimed"] / one.score["e_u"] < 4
+
+
+def test_a_layouts_outcome_is_its_field_error():
+    assert workers._outcome(_layout(1, calibration.claimed().tolist())) == "E_u 0.1"
 
 
 def _layout(seed: int, covered: list[float]) -> records.RunRecord:

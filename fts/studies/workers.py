@@ -113,9 +113,11 @@ def _finished(client: Any, run: Callable[[Task], RunRecord], tasks: Sequence[Tas
 def _outcome(record: RunRecord) -> str:
     if record.error:
         return "failed"
+    field = f"E_u {record.score['e_u']:.2g}" if "e_u" in record.score else ""
+    if "exact" not in record.score:  # a study of fields selects nothing
+        return field
     word = "exact" if record.score["exact"] else "not exact"
-    field = f", E_u {record.score['e_u']:.2g}" if "e_u" in record.score else ""
-    return f"{word}, E_xi {record.score['e_xi']:.2g}{field}"
+    return f"{word}, E_xi {record.score['e_xi']:.2g}{f', {field}' if field else ''}"
 
 
 def one_thread() -> None:
