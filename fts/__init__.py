@@ -20,6 +20,7 @@ The package reads from top to bottom; whatever stands in a line imports only lin
     baselines/     other methods: the same observations -> the same selection
     methods        every method by its name, behind one signature
     paths/         support along a training: what stopping at each step would have reported
+    thaw/          a selected equation -> the same, integrated and fitted to the samples
     discovery/     samples -> an equation with standard errors, and a verdict on it
     ----------------------------------------------------- here begins the truth
     data/          problems, solvers, reference trajectories and how they are observed

@@ -17,6 +17,7 @@ from fts.discovery.rivals import find
 from fts.discovery.verdict import Verdict, refused, state
 from fts.domain import Domain
 from fts.equations.equation import Equation
+from fts.equations.terms import Library
 from fts.fields.frozen import Field, FrozenField
 from fts.observations import Observations, TooLittle
 from fts.params import DEFAULT_LIBRARIES, VERDICT, VerdictParams
@@ -25,6 +26,7 @@ from fts.recipes import Recipe, fit_with_variance, possible_fields
 from fts.svws import refits, rule
 from fts.svws.selection import Selection
 from fts.svws.settings import Prepared, prepare, resolve_library
+from fts.thaw.follow import Followed, follow
 
 # Phases and draws are the same for the same samples: a verdict is repeatable.
 _SEED = 20_270
@@ -61,6 +63,19 @@ class Discovery:
     def standard_errors(self) -> dict[str, float]:
         """Standard error by term: regions of space-time left out, and the field's own uncertainty."""
         return {} if self.selection is None else self.selection.deviations
+
+    def thaw(self) -> Followed:
+        """The equation integrated and fitted to the samples: as exact as they allow, and held against noise.
+
+        Terms of the general library that the samples ask for are named. One periodic axis.
+        """
+        if self.selection is None or self.field is None or self.observations is None:
+            raise ValueError(f"nothing was selected: {' '.join(self.verdict.reasons)}")
+        offered = self.selection.library
+        general = Library.parse(DEFAULT_LIBRARIES[self.observations.domain.dimension])
+        known = {part for term in offered for part in term.physical()}
+        more = tuple(term for term in general if not known & set(term.physical()))
+        return follow(self.observations, self.field, self.equation, Library((*offered, *more)))
 
     def as_dict(self) -> dict[str, Any]:
         """JSON form: equation, coefficients with standard errors, verdict."""

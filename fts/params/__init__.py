@@ -17,6 +17,8 @@ from fts.params.baselines import WSINDY as WSINDY
 from fts.params.cross import LARGE_LIBRARIES as LARGE_LIBRARIES
 from fts.params.cross import TWO_FIELDS as TWO_FIELDS
 from fts.params.cross import TwoFieldsParams as TwoFieldsParams
+from fts.params.forecast import FORECAST as FORECAST
+from fts.params.forecast import ForecastParams as ForecastParams
 from fts.params.neural import DeepMoDParams as DeepMoDParams
 from fts.params.neural import DLPDEParams as DLPDEParams
 from fts.params.neural import Inputs as Inputs

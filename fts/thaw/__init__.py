@@ -1,0 +1,1 @@
+"""Terms, a frozen field and the raw samples -> the equation integrated and fitted to the samples."""

@@ -1,0 +1,156 @@
+"""Integrated equations: tangents against differences, recovery, and what cannot be integrated."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import fts
+from fts.equations.evolve import evolve
+from fts.equations.terms import Library
+from fts.params import FORECAST
+from fts.thaw.fit import thaw
+from fts.thaw.flow import Flow, Ring, Unbounded
+from fts.thaw.follow import deviations, excluded, follow
+from fts.thaw.windows import divide, survey
+
+CIRCLE = Ring(0.0, 2 * np.pi, 48)
+LIBRARY = Library.parse(["1", "u", "u^2", "u_x", "u*u_x", "u_xx", "u_xxx", "u_xxxx"])
+BURGERS = np.array([0, 0, 0, 0, -1.0, 0.1, 0, 0])
+BOX = fts.Domain((0.0,), (2 * np.pi,), 0.0, 1.0, (True,))
+
+
+def _start(rng, waves=4):
+    unit = CIRCLE.unit_waves(waves)
+    return rng.standard_normal(len(unit)) / (1 + np.arange(len(unit))), unit
+
+
+def _last(flow, state, steps=40, step=0.02):
+    *_, v = flow.states(state, step, steps)
+    return np.fft.irfft(v, n=CIRCLE.points, axis=1)
+
+
+def test_states_are_those_of_the_solver(rng):
+    amplitudes, unit = _start(rng)
+    state = (amplitudes @ unit)[None]
+    inside = np.flatnonzero(BURGERS)
+    equation = fts.Equation(tuple(LIBRARY[int(j)] for j in inside), BURGERS[inside])
+    u = np.fft.irfft(state[0], n=CIRCLE.points)
+    reference = evolve(equation, u, CIRCLE.length, 2, 0.8, 40)[:, -1]
+    assert _last(Flow(LIBRARY, BURGERS, CIRCLE), state)[0] == pytest.approx(reference, abs=1e-12)
+
+
+def test_tangents_are_derivatives(rng):
+    amplitudes, unit = _start(rng)
+    rows = np.zeros((1 + len(unit) + len(LIBRARY), unit.shape[1]), dtype=complex)
+    rows[0], rows[1 : 1 + len(unit)] = amplitudes @ unit, unit
+    tangents = _last(Flow(LIBRARY, BURGERS, CIRCLE), rows)[1:]
+    h = 1e-6
+    for i in range(len(unit)):
+        shifted = [amplitudes + s * h * np.eye(len(unit))[i] for s in (1, -1)]
+        high, low = (_last(Flow(LIBRARY, BURGERS, CIRCLE), (a @ unit)[None])[0] for a in shifted)
+        assert tangents[i] == pytest.approx((high - low) / (2 * h), abs=1e-7)
+    for j in range(len(LIBRARY)):
+        around = [BURGERS + s * h * np.eye(len(LIBRARY))[j] for s in (1, -1)]
+        high, low = (_last(Flow(LIBRARY, xi, CIRCLE), (amplitudes @ unit)[None])[0] for xi in around)
+        # Along linear terms the step itself differs in its fourth order.
+        assert tangents[len(unit) + j] == pytest.approx((high - low) / (2 * h), rel=1e-4, abs=1e-4)
+
+
+def test_rows_read_a_state_anywhere(rng):
+    amplitudes, unit = _start(rng)
+    x = rng.uniform(0, 2 * np.pi, 20)
+    waves = [np.ones(20)]
+    for k in range(1, 5):
+        waves += [np.cos(k * x), np.sin(k * x)]
+    state = (amplitudes @ unit)[: CIRCLE.modes]
+    assert (CIRCLE.rows(x) @ state).real == pytest.approx(amplitudes @ np.array(waves), abs=1e-12)
+
+
+def test_growth_without_bound_is_said(rng):
+    amplitudes, unit = _start(rng)
+    explosive = np.array([0, 0, 50.0, 0, 0, 0, 0, 0])
+    with pytest.raises(Unbounded, match="cannot be integrated"):
+        _last(Flow(LIBRARY, explosive, CIRCLE), (5 * amplitudes @ unit)[None], steps=400)
+
+
+def _field_and_samples(rng, noise, terms=("u*u_x", "u_xx"), values=(-1.0, 0.1), sensors=24, frames=31):
+    equation = fts.Equation(tuple(Library.parse(list(terms))), list(values))
+    grid = 2 * np.pi * np.arange(96) / 96
+    u0 = np.sin(grid) + 0.5 * np.cos(2 * grid + 1) + 0.3 * np.sin(3 * grid)
+    u = evolve(equation, u0, 2 * np.pi, frames, 1.0, 20)
+    spectrum = np.fft.rfft(u, axis=0) / 96
+    spectrum[1:] *= 2
+    x = np.sort(rng.uniform(0, 2 * np.pi, sensors))
+    y = (np.exp(1j * np.outer(x, np.arange(49))) @ spectrum).real
+    y = y + noise * u.std() * rng.standard_normal(y.shape)
+    t = np.linspace(0, 1, frames)
+    observations = fts.Observations(np.repeat(x, frames)[:, None], np.tile(t, sensors), y.ravel(), BOX)
+    return fts.fit(observations, "kernel", progress=False), observations
+
+
+def test_coefficients_reach_the_noise_and_their_errors_are_honest(rng):
+    field, observations = _field_and_samples(rng, 0.1)
+    xi = np.array([0, 0, 0, 0, -0.8, 0.15, 0, 0])
+    record = divide(survey(field, observations, FORECAST), field, observations, 1, 96, FORECAST)
+    found = thaw(record, LIBRARY, xi, FORECAST)
+    assert found is not None
+    errors = deviations(found)[[4, 5]]
+    assert np.all(errors < 0.05)
+    assert np.abs(found.xi[[4, 5]] - [-1.0, 0.1]) == pytest.approx([0, 0], abs=4 * errors.max())
+    assert found.misfit == pytest.approx(0.1 * observations.y.std(), rel=0.15)
+    assert max(abs(value) / error for value, error in excluded(found).values()) < 4
+
+
+def _equation(text):
+    return fts.Equation.parse(text)
+
+
+def test_the_equation_comes_back_with_the_noise_and_wants_nothing(rng):
+    field, observations = _field_and_samples(rng, 0.05)
+    found = follow(observations, field, _equation("u_t = -0.8 u*u_x + 0.15 u_xx"), LIBRARY)
+    assert found.stretches == 1
+    assert found.wanted == {}
+    assert found.misfit == pytest.approx(0.05 * observations.y.std(), rel=0.15)
+    for name, true in (("u*u_x", -1.0), ("u_xx", 0.1)):
+        (value,) = (
+            c
+            for t, c in zip(found.equation.terms, found.equation.coefficients, strict=True)
+            if str(t) == name
+        )
+        assert abs(value - true) < 4 * found.standard_errors[name]
+    assert "misses the samples by" in str(found)
+
+
+def test_a_missing_term_is_asked_for(rng):
+    field, observations = _field_and_samples(rng, 0.05)
+    found = follow(observations, field, _equation("u_t = 0.15 u_xx"), LIBRARY)
+    assert found.misfit > 2 * found.noise or "u*u_x" in found.wanted
+
+
+def test_windows_share_the_samples_without_counting_one_twice(rng):
+    field, observations = _field_and_samples(rng, 0.0)
+    record = survey(field, observations, FORECAST)
+    for count in (1, 2, 4):
+        divided = divide(record, field, observations, count, 24, FORECAST)
+        assert divided.samples == len(observations)
+        read = [np.concatenate(one.read) for one in divided.windows]
+        assert all(
+            set(rows) == set(range(len(one.y))) for rows, one in zip(read, divided.windows, strict=True)
+        )
+
+
+def test_an_ill_posed_equation_ends_in_a_sentence(rng):
+    field, observations = _field_and_samples(rng, 0.0)
+    with pytest.raises(ValueError, match="cannot be integrated"):
+        follow(observations, field, _equation("u_t = -5 u_xx"), LIBRARY)
+
+
+def test_what_cannot_be_followed_is_said(rng):
+    field, observations = _field_and_samples(rng, 0.0)
+    burgers = _equation("u_t = -1 u*u_x + 0.1 u_xx")
+    with pytest.raises(ValueError, match="more than 2 waves"):
+        follow(observations, field, burgers, LIBRARY, replace(FORECAST, most_waves=2))
+    open_box = replace(observations, domain=replace(BOX, periodic=(False,)))
+    with pytest.raises(ValueError, match="periodic"):
+        follow(open_box, field, burgers, LIBRARY)
