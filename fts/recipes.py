@@ -26,10 +26,10 @@ _RECIPES = ("auto", "kernel", "travelling", "projected", "paper")
 def fit(observations: Observations, recipe: Recipe = "auto", *, progress: bool = True) -> FrozenField:
     """The field fitted to the observations and frozen; no PDE residual enters.
 
-    "kernel" is closed form for samples that lie anywhere: on a sensor x frame grid, on one with holes, along
-    the tracks of probes, at random. "travelling", which is also what "auto" does, looks for kernels that move
-    with the waves where "kernel" predicts left-out samples badly, and keeps its field where they are not
-    clearly better. "projected" trains the network with its temporal coefficients solved exactly; "paper" is
+    "kernel", which is what "auto" takes, is closed form for samples that lie anywhere: on a sensor x frame
+    grid, on one with holes, along the tracks of probes, at random. "travelling" takes some ten times as long:
+    it looks for kernels that move with the waves where "kernel" predicts left-out samples badly, and keeps
+    its field where they are not clearly better. "projected" trains the network with its temporal coefficients solved exactly; "paper" is
     the paper's own training.
     """
     return fit_with_variance(observations, recipe, progress=progress)[0]
@@ -51,9 +51,9 @@ def fit_with_variance(
     if recipe in ("auto", "kernel", "travelling"):
         from fts.kernel import closed_form
 
-        if recipe == "kernel":
-            return closed_form.fit_with_variance(observations, progress=progress)
-        return closed_form.fit_travelling_with_variance(observations, progress=progress)
+        if recipe == "travelling":
+            return closed_form.fit_travelling_with_variance(observations, progress=progress)
+        return closed_form.fit_with_variance(observations, progress=progress)
     field = make(observations, FieldParams(recipe), progress=progress)
     assert isinstance(field, FrozenField)  # only variants of the adapter are not
     return field, None
