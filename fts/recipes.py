@@ -29,8 +29,8 @@ def fit(observations: Observations, recipe: Recipe = "auto", *, progress: bool =
     "kernel", which is what "auto" takes, is closed form for samples that lie anywhere: on a sensor x frame
     grid, on one with holes, along the tracks of probes, at random. "travelling" takes some ten times as long:
     it looks for kernels that move with the waves where "kernel" predicts left-out samples badly, and keeps
-    its field where they are not clearly better. "projected" trains the network with its temporal coefficients solved exactly; "paper" is
-    the paper's own training.
+    its field where they are not clearly better. "projected" trains the network with its temporal
+    coefficients solved exactly; "paper" is the paper's own training.
     """
     return fit_with_variance(observations, recipe, progress=progress)[0]
 
