@@ -8,7 +8,7 @@ from scipy.linalg import get_lapack_funcs
 
 from fts.kernel.covariance import Kernel, SampleAxis
 
-MOST = 1200  # samples up to which a dense inverse is the faster way
+MOST = 650  # samples up to which a dense inverse is affordable; it judges better than a tenth left out
 
 _FAILED = 1e12  # the error where rounding leaves nothing to invert
 
