@@ -31,16 +31,16 @@ def solve(
     """z with apply(z) = right, to `tolerance` of the right side in the preconditioner's norm."""
     z = np.zeros_like(right) if start is None else start.copy()
     r = right - apply(z) if start is not None else right.copy()
-    p = q = precondition(r)
-    product = float(np.vdot(r, q))
+    p = precondition(r)
+    product = float(np.vdot(r, p))
     goal = tolerance**2 * float(np.vdot(right, precondition(right)))
     for step in range(most):
         if product <= goal:
             return Solution(z, step, _ratio(product, goal, tolerance), converged=True)
         a = apply(p)
         length = product / float(np.vdot(p, a))
-        z = z + length * p
-        r = r - length * a
+        z += length * p
+        r -= length * a
         q = precondition(r)
         product, before = float(np.vdot(r, q)), product
         p = q + product / before * p

@@ -1,13 +1,14 @@
 """Samples by slices and waves -> the normal equations of a Gaussian process, and the function they give.
 
-u = sum_rk lambda_r^1/2 S_k^1/2 z_rk phi_r e_k: products of waves e_k along axes where samples lie anywhere
-and of eigenvectors phi_r along those where they come in slices. The coefficients z are white beforehand;
-given the samples they solve (Phi^T Phi + s) z = Phi^T y, by conjugate gradients that are preconditioned by
-what the samples' marginals alone would give.
+u = sum_rk lambda_r^1/2 S_k^1/2 w_rk phi_r e_k: products of waves e_k along axes where samples lie anywhere
+and of eigenvectors phi_r along those where they come in slices. The coefficients w are white beforehand, and
+so are z = V^T w for rotations V per axis; given the samples z solves (Phi^T Phi + s) z = Phi^T y. The V are
+those that make the normal matrix of each axis alone diagonal: their product is the preconditioner, and what
+lives beside the samples, half of a closed open axis, is left out because they say nothing of it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from math import prod
 
@@ -25,6 +26,7 @@ from fts.observations import distinct_rows
 _NEGLIGIBLE, _LEAST = 1e-4, 1e-13
 _WAVES_PER_SAMPLE, _FEWEST_WAVES = 2, 1 << 12  # beyond these the smallest waves are dropped
 _ROUNDING = 1e-13  # eigenvalues below this of the largest are rounding
+_FFT = 300  # operations of matrix products that take as long as transforms, per point of their grid
 _BLOCK = 4096
 
 
@@ -52,27 +54,44 @@ class System:
         """lambda^1/2 phi at the slices."""
         return self.spectrum.vectors * np.sqrt(self.spectrum.values)
 
+    @cached_property
+    def functions(self) -> tuple[Float[np.ndarray, "K k"], ...]:
+        """S^1/2 V per axis of waves: the series of the functions whose coefficients are z."""
+        return tuple(root[:, None] * m.vectors for root, m in zip(self.roots, self.marginals, strict=True))
+
     def apply(self, z: np.ndarray) -> np.ndarray:
         """(Phi^T Phi + s) z."""
         return self.normal(z) + self.nugget * z
 
     def normal(self, z: np.ndarray) -> np.ndarray:
         """Phi^T Phi z."""
-        values = self.box.synthesize(np.tensordot(self.features, self.root * z, 1))
+        if self._tables is not None:
+            values = along(z, self._tables)
+            return along(self.density * values, [table.T for table in self._tables])
+        values = self.box.synthesize(along(z, (self.features, *self.functions)))
         return self.project(self.box.analyze(self.density * values))
 
     def project(self, sums: np.ndarray) -> np.ndarray:
         """From sums over the samples of each slice to the coefficients."""
-        return self.root * np.tensordot(self.features.T, sums, 1)
+        return along(sums, (self.features.T, *(f.T for f in self.functions)))
 
     def precondition(self, z: np.ndarray) -> np.ndarray:
         """The inverse for samples that fill the product of their marginals."""
-        for axis, marginal in enumerate(self.marginals, 1):
-            z = multiply(z, marginal.vectors.T, axis)
-        z = z / self._diagonal
-        for axis, marginal in enumerate(self.marginals, 1):
-            z = multiply(z, marginal.vectors, axis)
-        return z
+        return z / self._diagonal
+
+    @cached_property
+    def _tables(self) -> list[np.ndarray] | None:
+        """The functions on the grid, where products with them are cheaper than transforms."""
+        shape, grid = [f.shape[1] for f in self.functions], self.box.grid
+        rest, operations = self.layout.slices * prod(shape), 0
+        for k, n in zip(shape, grid, strict=True):
+            operations += 4 * rest * n
+            rest = rest // k * n
+        if operations > _FFT * self.density.size:
+            return None
+        turns = (2 * np.pi * np.arange(n) / n for n in grid)
+        on_grid = zip(turns, self.box.most, self.functions, strict=True)
+        return [self.features, *(trigonometric(theta, m) @ f for theta, m, f in on_grid)]
 
     @property
     def freedom(self) -> float:
@@ -101,10 +120,10 @@ def build(sums: Sums, kernels: tuple[Kernel, ...], nugget: float) -> System:
     )
     ones, values = sums.of(box.most)
     density = np.stack([box.density(one) for one in ones])
-    partial = System(layout, kernels, nugget, box, spectrum, roots, density, np.empty(0), ())
-    right = partial.project(np.stack([box.sums(value) for value in values]))
-    marginals = tuple(_marginal(ones.sum(axis=0), axis, box, root) for axis, root in enumerate(roots))
-    return System(layout, kernels, nugget, box, spectrum, roots, density, right, marginals)
+    told = _NEGLIGIBLE * nugget / layout.count
+    marginals = tuple(_marginal(ones.sum(axis=0), axis, box, root, told) for axis, root in enumerate(roots))
+    system = System(layout, kernels, nugget, box, spectrum, roots, density, np.empty(0), marginals)
+    return replace(system, right=system.project(np.stack([box.sums(value) for value in values])))
 
 
 @dataclass(frozen=True)
@@ -174,7 +193,16 @@ class Mean:
 
 def mean_of(system: System, z: np.ndarray) -> Mean:
     """The function whose white coefficients are z."""
-    return Mean(system.layout, system.kernels, system.box, system.spectrum, system.root * z)
+    series = along(z, (np.eye(len(z)), *system.functions))
+    return Mean(system.layout, system.kernels, system.box, system.spectrum, series)
+
+
+def along(tensor: Float[np.ndarray, "..."], matrices: Sequence[np.ndarray]) -> Float[np.ndarray, "..."]:
+    """The tensor with one matrix applied along each axis, in products that copy nothing."""
+    for matrix in matrices:  # the first axis goes, its image comes last
+        product = tensor.reshape(matrix.shape[1], -1).T @ matrix.T
+        tensor = product.reshape(*tensor.shape[1:], len(matrix))
+    return tensor
 
 
 def solve(
@@ -207,8 +235,8 @@ def _most(lines: Sequence[np.ndarray], count: int, nugget: float, slices: int) -
         least *= 10
 
 
-def _marginal(ones: np.ndarray, axis: int, box: Box, root: np.ndarray) -> Spectrum:
-    """Eigenvectors of the normal matrix along one axis, per sample, as if alone."""
+def _marginal(ones: np.ndarray, axis: int, box: Box, root: np.ndarray, told: float) -> Spectrum:
+    """Eigenvectors of the normal matrix along one axis, per sample, as if alone: those that samples tell."""
     middle = [n // 2 for n in ones.shape]
     line = ones[tuple(slice(None) if i == axis else c for i, c in enumerate(middle))]
     single = Box((box.most[axis],))
@@ -216,4 +244,5 @@ def _marginal(ones: np.ndarray, axis: int, box: Box, root: np.ndarray) -> Spectr
     rows = trigonometric(theta, single.most[0]) * root
     weights = single.density(line) / line[len(line) // 2].real
     values, vectors = np.linalg.eigh(rows.T @ (weights[:, None] * rows))
-    return Spectrum(np.maximum(values, 0), vectors)
+    kept = values > max(told, float(np.finfo(float).eps) * values[-1])
+    return Spectrum(values[kept], vectors[:, kept])
