@@ -3,9 +3,12 @@
 import difflib
 import functools
 import inspect
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
+
+_HOUR = 3600.0
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -43,6 +46,17 @@ def refuse_unless(kind: type | tuple[type, ...], value: Any, name: str, remedy: 
     """A ValueError with the value's type and the remedy unless it is of the kind."""
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
         raise ValueError(f"{name} is {_shown(value)}: {remedy}")
+
+
+class LongRun(UserWarning):
+    """What was asked for will take an hour or more."""
+
+
+def announce(seconds: float, what: str, remedy: str) -> None:
+    """A warning before what would take an hour or more, with an estimate and a remedy."""
+    if seconds >= _HOUR:
+        about = f"about {seconds / _HOUR:.0f} h of one core"
+        warnings.warn(f"{what} will take {about}: {remedy}", LongRun, stacklevel=2)
 
 
 def _explained(reason: str, signature: inspect.Signature, keywords: dict[str, Any]) -> str:

@@ -13,17 +13,19 @@ from matplotlib.figure import Figure
 
 from fts import files, metrics
 from fts.data.problems import problem
-from fts.data.trajectories import Trajectory, simulate
+from fts.data.trajectories import Trajectory, observe, simulate
 from fts.equations.equation import Equation
 from fts.explorers.explorer import Explorer, count
 from fts.explorers.models import Payload, term_values, true_places
 from fts.explorers.payload import field_key
 from fts.explorers.scrubber import levels
 from fts.fields.frozen import FrozenField
+from fts.fields.shipped import load_field
 from fts.observations import Observations
 from fts.params import SHORT_NAMES
 from fts.plots.samples import SEPARABLE, TRAVELLING
 from fts.plots.style import WIDTH, use_style
+from fts.studies.plans import SWEEP
 from fts.svws.select import select
 
 KERNELS = ("separable", "travelling")
@@ -131,6 +133,18 @@ class TakeSensorsAway(Explorer):
         ax.set(xlabel="sensors", ylabel="field error")
         ax.legend()
         return figure
+
+
+def shipped_sweep(name: str, seed: int) -> SensorSweep:
+    """The sweep of the fields that ship with the book."""
+    trajectory = simulate(name)
+    layouts = [observe(trajectory, protocol, seed=seed) for protocol in SWEEP]
+    recipes = dict(zip(KERNELS, ("kernel", "travelling"), strict=True))
+    fields = {
+        kernel: [load_field(name, protocol, seed=seed, recipe=recipe) for protocol in SWEEP]
+        for kernel, recipe in recipes.items()
+    }
+    return SensorSweep(layouts, fields)
 
 
 def _select(field: FrozenField, name: str) -> Equation:

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from fts.kernel.covariance import Kernel
 from fts.kernel.normal import build, mean_of, solve
 from fts.kernel.prior import drawn_error
-from fts.kernel.slices import Sums, arrange
+from fts.kernel.slices import Arranged, Sums, arrange
 from fts.observations import Observations, distinct_rows
 
 _SHARE = 0.1  # of the samples, sensors or frames left out
@@ -64,6 +64,11 @@ class LeftOut:
         x, t = self.observations.x[rows], self.observations.t[rows]
         spread = [drawn_error(self._sums[worst], system, x, t, rng) ** 2 for _ in range(_DRAWS)]
         return errors[worst] / (float(np.mean(spread)) + nugget)
+
+    @property
+    def layout(self) -> Arranged:
+        """How the samples that stay lie, when left out the first way."""
+        return self._sums[0].layout
 
     @property
     def tolerance(self) -> float:

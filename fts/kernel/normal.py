@@ -109,11 +109,7 @@ def build(sums: Sums, kernels: tuple[Kernel, ...], nugget: float) -> System:
     """The normal equations for these kernels and this nugget, in units of the kernel's variance."""
     layout = sums.layout
     spectrum = _slices(layout, kernels)
-    lines = [
-        c.spectrum(k.family, k.lengths[0])
-        for c, k in zip(layout.circles, layout.wave_kernels(kernels), strict=True)
-    ]
-    box = Box(_most(lines, layout.count, nugget, len(spectrum.values)))
+    lines, box = waves_of(layout, kernels, nugget, len(spectrum.values))
     roots = tuple(
         np.sqrt(np.concatenate([line[: m + 1], line[1 : m + 1]]))
         for line, m in zip(lines, box.most, strict=True)
@@ -124,6 +120,17 @@ def build(sums: Sums, kernels: tuple[Kernel, ...], nugget: float) -> System:
     marginals = tuple(_marginal(ones.sum(axis=0), axis, box, root, told) for axis, root in enumerate(roots))
     system = System(layout, kernels, nugget, box, spectrum, roots, density, np.empty(0), marginals)
     return replace(system, right=system.project(np.stack([box.sums(value) for value in values])))
+
+
+def waves_of(
+    layout: Arranged, kernels: Sequence[Kernel], nugget: float, slices: int
+) -> tuple[list[np.ndarray], Box]:
+    """Spectra along the axes of waves, and the waves that the samples can tell from nothing."""
+    lines = [
+        c.spectrum(k.family, k.lengths[0])
+        for c, k in zip(layout.circles, layout.wave_kernels(kernels), strict=True)
+    ]
+    return lines, Box(_most(lines, layout.count, nugget, slices))
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,10 @@ import numpy as np
 from jaxtyping import Float
 from tqdm.auto import tqdm
 
+from fts.asked import announce
 from fts.domain import Domain, grid_points
 from fts.kernel.covariance import SampleAxis, Spectrum, decompose, factors, multiply, precision, rotate
+from fts.kernel.duration import of_grid
 from fts.kernel.holes import Selected, choose, holed
 from fts.kernel.random_waves import on_product, phases, wave_vectors
 from fts.kernel.random_waves import weights as random_weights
@@ -130,6 +132,11 @@ def condition(observations: Observations, *, progress: bool = True) -> Posterior
     parts = factors(grid.sensors, grid.axes, grid.frames, observations.domain)
     mean, scale = float(grid.values.mean()), float(grid.values.std())
     refuse_constant(grid.values)
+    announce(
+        of_grid(parts),
+        f"fitting {len(grid.sensors):,} sensors x {len(grid.frames):,} frames",
+        "give every second sensor or frame",
+    )
     values = ((grid.values - mean) / scale).reshape(*(len(part.points) for part in parts))
     with tqdm(total=2 * len(parts) + 1, desc="fit", disable=not progress, delay=BAR_DELAY) as bar:
         choice = search(parts, values, bar.update)

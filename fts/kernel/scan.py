@@ -5,9 +5,11 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
+from fts.asked import announce
 from fts.domain import Domain
 from fts.kernel.covariance import FAMILIES, Kernel, SampleAxis
 from fts.kernel.dense import MOST, DenseLeftOut, on_closed_axes
+from fts.kernel.duration import of_scattered
 from fts.kernel.left_samples import LeftOut, groupings
 from fts.kernel.search import Choice
 from fts.kernel.simplex import Error, lowered
@@ -81,6 +83,11 @@ def _by_waves(
     window, rows = _window(observations, values, found[0], rng)
     error = everything if window is domain else within(rows, window, sliced)
     best = _simplex(found, domain, error)
+    announce(
+        of_scattered(everything.layout, *best),
+        f"fitting {len(values):,} samples",
+        "thin them, or give those of a shorter record",
+    )
     everything.least = min(everything.least, error.least)
     return everything, best
 

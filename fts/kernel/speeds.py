@@ -27,6 +27,8 @@ from fts.observations import Observations, SensorGrid, distinct_rows
 _WELL, _LIKE_NOISE, _LOST = 5e-4, 1.5, 0.6
 _CLEARLY = 0.8  # of the separable error, for a travelling kernel to be taken
 _SCANNED, _SEARCHED, _SOLVED = 350, 700, 3000  # samples of the scan, the simplex search and the solve
+_HOPELESS = 8.0  # times the separable error: one part that errs so much more is not mended by a second
+_CHECKED = 1000  # samples beside those of the solve at which it must do as well
 # Speeds of the scan in extents of space per duration of the record; length scales in distances of
 # neighbouring sensors; time scales in durations.
 _SPEEDS, _LENGTHS, _TIMES, _NUGGET = (0.06, 0.12, 0.25, 0.5, 1.0, 2.0), (0.5, 1.5), (0.15, 0.6), 1e-4
@@ -45,6 +47,7 @@ class Subset:
     pairs: Differences
     values: Float[np.ndarray, " n"]
     groups: list[Int[np.ndarray, " k"]]
+    rows: Int[np.ndarray, " n"]  # of all samples
     x: Float[np.ndarray, "n d"]
     t: Float[np.ndarray, " n"]
 
@@ -80,7 +83,7 @@ def travel(
     duration = min(part.resting_duration for part in parts)
     kernels = (Kernel("gaussian", lengths), Kernel("gaussian", (duration,)))
     choice = Choice(kernels, nugget, (float(np.sqrt(error)),))
-    return TravellingPosterior(
+    travelling = TravellingPosterior(
         final.x,
         final.t,
         final.values,
@@ -92,6 +95,20 @@ def travel(
         observations.domain,
         separable.seconds + time.perf_counter() - began,
     )
+    unseen = _missed(travelling, observations, standardized, final.rows)
+    return travelling if unseen < _CLEARLY * errors[worst] else separable
+
+
+def _missed(
+    travelling: TravellingPosterior, observations: Observations, values: np.ndarray, used: np.ndarray
+) -> float:
+    """Root mean square error at samples the solve was not given: what sensors left out cannot tell."""
+    others = np.setdiff1d(np.arange(len(values)), used)
+    if not len(others):
+        return 0.0
+    rows = others[:: -(-len(others) // _CHECKED)]
+    error = travelling.standardized_at(observations.x[rows], observations.t[rows]) - values[rows]
+    return float(np.sqrt(np.mean(error**2)))
 
 
 def _searched(
@@ -101,7 +118,7 @@ def _searched(
     separable: float,
     step: Callable[[], object],
 ) -> tuple[tuple[Part, ...], float] | None:
-    """One part, or two where they are worth it; None where one errs no less than the separable process."""
+    """One part, or two where they are worth it; None where one errs many times what the separable does."""
     domain = observations.domain
     scanned, searched = (_subset(observations, values, worst, most) for most in (_SCANNED, _SEARCHED))
     assert scanned is not None
@@ -117,7 +134,7 @@ def _searched(
     one = scan((), _candidates(observations, worst), _NUGGET)
     one, nugget = _lowered(one, _NUGGET, searched, domain, _EVALUATIONS[0], step)
     alone = searched.measured(one, nugget)[0]
-    if np.sqrt(alone) >= separable:
+    if np.sqrt(alone) >= _HOPELESS * separable:
         return None
     first = one[0]
     others = [Part(_SECOND, velocity, first.lengths, first.duration) for velocity in _velocities(domain)]
@@ -176,6 +193,8 @@ def _lowered(
     """All numbers of the parts downhill together."""
     d, duration = domain.dimension, domain.extents[-1]
     unit = np.array(domain.extents[:-1]) / duration
+    # A part that forgets from one frame to the next fits each by itself and knows nothing between them.
+    gap = max(1e-3 * duration, float(np.max(np.diff(np.unique(subset.t)), initial=0.0)))
 
     def packed(part: Part) -> list[float]:
         return [
@@ -195,7 +214,7 @@ def _lowered(
                     float(scales[-1]),
                     tuple((own[:d] * unit).tolist()),
                     tuple(lengths.tolist()),
-                    float(np.clip(scales[d], 1e-3 * duration, 100 * duration)),
+                    float(np.clip(scales[d], gap, 100 * duration)),
                 )
             )
         total = sum(part.amplitude for part in found)
@@ -227,7 +246,7 @@ def _subset(observations: Observations, values: np.ndarray, worst: int, most: in
             return None
     x, t = observations.x[rows], observations.t[rows]
     groups = [np.flatnonzero(place == one) for one in np.unique(place)]
-    return Subset(differences(x, t, observations.domain), values[rows], groups, x, t)
+    return Subset(differences(x, t, observations.domain), values[rows], groups, rows, x, t)
 
 
 def _thinned(

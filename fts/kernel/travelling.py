@@ -48,13 +48,13 @@ def circles(domain: Domain) -> tuple[Circle, ...]:
 
 @dataclass(frozen=True)
 class Differences:
-    """Differences of positions per axis, and of times, between all pairs of samples."""
+    """Differences of positions per axis, and of times, between all pairs of points and samples."""
 
-    space: tuple[Float[np.ndarray, "n n"], ...]
-    time: Float[np.ndarray, "n n"]
+    space: tuple[Float[np.ndarray, "m n"], ...]
+    time: Float[np.ndarray, "m n"]
     periods: tuple[float, ...]
 
-    def covariance(self, parts: Sequence[Part]) -> Float[np.ndarray, "n n"]:
+    def covariance(self, parts: Sequence[Part]) -> Float[np.ndarray, "m n"]:
         """The kernel matrix."""
         total = np.zeros(self.time.shape)
         for part in parts:
@@ -69,8 +69,19 @@ class Differences:
 
 def differences(x: Float[np.ndarray, "n d"], t: Float[np.ndarray, " n"], domain: Domain) -> Differences:
     """All pairs of samples."""
-    space = tuple(column[:, None] - column for column in x.T)
-    return Differences(space, t[:, None] - t, tuple(c.period for c in circles(domain)))
+    return between(x, t, x, t, domain)
+
+
+def between(
+    x: Float[np.ndarray, "m d"],
+    t: Float[np.ndarray, " m"],
+    own: Float[np.ndarray, "n d"],
+    times: Float[np.ndarray, " n"],
+    domain: Domain,
+) -> Differences:
+    """All pairs of a point and a sample."""
+    space = tuple(column[:, None] - mine for column, mine in zip(x.T, own.T, strict=True))
+    return Differences(space, t[:, None] - times, tuple(c.period for c in circles(domain)))
 
 
 @dataclass(frozen=True)
@@ -107,6 +118,10 @@ class TravellingPosterior:
     def standardized(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
         """The posterior mean less `mean`, in units of `scale`, on the tensor grid of the axes."""
         return self._spread(self._weights, axes)
+
+    def standardized_at(self, x: Float[np.ndarray, "m d"], t: Float[np.ndarray, " m"]) -> np.ndarray:
+        """The same at scattered points."""
+        return between(x, t, self.x, self.t, self.domain).covariance(self.parts) @ self._weights
 
     def on_grid(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
         """The posterior mean on the tensor grid of the axes (x, [y,] t)."""

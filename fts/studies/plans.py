@@ -71,6 +71,8 @@ _BASELINES: dict[str, dict[str, Any]] = {
 _ANY_SAMPLES = ("R20", "D20", "S20-30")
 # Where mesh-free SINDy was measured: 5,000 samples under heavy noise, 100 under little.
 _PEER_SETTINGS = (("N5000", 0.75), ("N100", 0.01))
+# Fewer and fewer sensors of one layout, as the explorer of sensors takes them away.
+SWEEP = ("S20", "S10", "S5", "S3", "S2")
 # Fixed sensors in percent, few enough that waves pass between them unseen, and the kernels they are given.
 _FEW_SENSORS = {"kdv": (20, 5, 3, 2), "ad": (1, 0.5)}
 _FIXED_FIELDS = (("separable", "kernel"), ("travelling", "travelling"))
@@ -251,6 +253,9 @@ def samples(seeds: tuple[int, ...]) -> Iterator[Task]:
 
 def fields(seeds: tuple[int, ...]) -> Iterator[Task]:
     """The frozen fields that ship with the book: the paper's, clean and noisy, and kernel fields."""
+    for protocol, (_, recipe) in product(SWEEP, _FIXED_FIELDS):
+        if (protocol, recipe) != ("S20", "kernel"):  # ships with every seed
+            yield refined_task("fields", "kdv", protocol, seeds[0], recipe)
     for seed in seeds:
         for problem, protocol in REGIMES:
             yield paper_task("fields", problem, protocol, seed)
