@@ -1,5 +1,8 @@
 """Closed-form fields from samples anywhere: against dense processes and full grids, and their invariances."""
 
+import multiprocessing
+import resource
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -257,3 +260,26 @@ def test_large_grids_are_searched_on_a_part(monkeypatch: pytest.MonkeyPatch) -> 
     assert max(sizes) <= 14
     errors = [np.std(p.on_grid(*GRID) - TRUTH) for p in (whole, thinned)]
     assert errors[1] < 1.5 * errors[0]
+
+
+@pytest.mark.slow
+def test_memory_is_bounded_by_the_samples_and_one_chunk() -> None:
+    """Beside the samples themselves a fit holds at most some 120 bytes per sample and half a gigabyte."""
+    peaks = [_apart(_peak_of_fit, count) for count in (100_000, 1_500_000)]
+    assert peaks[1] < 500 + 120e-6 * 1_500_000
+    assert (peaks[1] - peaks[0]) / 1.4 < 160  # megabytes per million samples
+
+
+def _apart(function: Callable[[int], float], count: int) -> float:
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(function, (count,))
+
+
+def _peak_of_fit(count: int) -> float:
+    """Most megabytes a process has held that fitted so many scattered samples."""
+    rng = np.random.default_rng(0)
+    x, t = rng.random((2, count))
+    y = np.sin(2 * np.pi * (3 * x - 2 * t)) + 0.1 * rng.standard_normal(count)
+    domain = Domain((0.0,), (1.0,), 0.0, 1.0, (True,))
+    fts.fit(Observations(x[:, None], t, y, domain), progress=False)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -235,8 +235,9 @@ def test_the_command_for_fields_makes_what_is_missing_or_old(tmp_path, monkeypat
     monkeypatch.setattr(recipes, "make", lambda observations, params: made.append(params) or FIELD)
     command = ["fields", "--seeds", "1301", "--problem", "kdv"]
     assert cli.main(command) == 0
-    assert {params.recipe for params in made} == {"paper", "kernel"}
-    assert len(list(tmp_path.glob("kdv-*.fts"))) == len(made) == 4
+    assert {params.recipe for params in made} == {"paper", "kernel", "travelling"}
+    # two protocols by two recipes, and the layouts of fewer sensors by two kernels, one of them among those
+    assert len(list(tmp_path.glob("kdv-*.fts"))) == len(made) == 4 + 2 * len(plans.SWEEP) - 1
 
 
 FIELD = load_field("kdv", "S20", seed=1301)
