@@ -41,7 +41,7 @@ function sensorFields(frame, arrays, sides, k) {
   const { info, width } = frame, each = width >= 560 ? (width - 26) / 3 : (width - 13) / 2;
   const truth = (place) => info.lowest + ((info.highest - info.lowest) * arrays.truth[place]) / 255;
   const marks = (x, box) => info.sensors[k].map((place) => `<path d="M${x(place).toFixed(1)} ${box.bottom}V${box.top}" stroke="#fff" stroke-opacity=".4"/>`).join("");
-  const shown = [["the truth, and its sensors", truth, marks], ...sides.map(([kernel, { at }]) => [kernel, at])];
+  const shown = [["truth, sensors", truth, marks], ...sides.map(([kernel, { at }]) => [kernel, at])];
   return shown.map(([name, at, over]) => lineOverTime(info, name, at, each, over)).join("");
 }
 
