@@ -255,7 +255,7 @@ def test_large_grids_are_searched_on_a_part(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(
         "fts.kernel.search.decompose", lambda part, k: sizes.append(len(part.points)) or decompose(part, k)
     )
-    monkeypatch.setattr("fts.kernel.search._OPERATIONS", 2 * 14**3)
+    monkeypatch.setattr("fts.kernel.search._OPERATIONS", 4 * 14**3)
     thinned = closed_form.given(observations, progress=False)
     assert max(sizes) <= 14
     errors = [np.std(p.on_grid(*GRID) - TRUTH) for p in (whole, thinned)]

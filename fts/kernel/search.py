@@ -4,6 +4,7 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 import numpy as np
 from jaxtyping import Float
@@ -18,7 +19,7 @@ _SWEEPS = 2
 # Ratios of the pattern search that follows: (length scale, nugget).
 _STEPS = ((1.4, 10.0), (1.1, 3.0))
 _KEPT, _FEWEST_KEPT = 1 << 27, 8  # numbers in decompositions kept: a gigabyte
-# Grids whose decompositions take more than so many operations each are searched on samples of so many slices.
+# Grids whose decompositions and products take more operations than this are searched on so many slices.
 _OPERATIONS, _SLICES = 12e9, 350
 _LEAST_GAIN = 1e-3  # a smaller relative decrease of the error is not worth another step
 
@@ -41,7 +42,10 @@ def search(
     `values` have mean zero and unit variance; `step` is called once per factor and sweep, and at the end.
     """
     every = range(len(parts))
-    if sum(len(part.points) ** 3 for part in parts if not part.circulant) > _OPERATIONS:
+    size = prod(len(part.points) for part in parts)
+    # eigenvectors of every axis that is no circle, and their products with all values
+    turned = (len(part.points) for part in parts if not part.circulant)
+    if sum(n**3 + n * size for n in turned) > _OPERATIONS:
         return _search_thinned(parts, values, step)
     error = _errors(parts, values)
     kernels = tuple(_candidates(part)[1] for part in parts)
