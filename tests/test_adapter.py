@@ -10,6 +10,7 @@ import torch
 from fts.adapter import batches, paper, setup, structured, training, variants
 from fts.adapter.device import device, one_thread
 from fts.adapter.networks import Encoding, Network
+from fts.adapter.setup import Origin
 from fts.data.trajectories import observe, simulate
 from fts.domain import Domain
 from fts.fields import frozen
@@ -122,7 +123,7 @@ def test_monitored_error_is_that_of_all_observations() -> None:
         model.C.normal_(generator=model.rng)
     error = objective(200)
     assert error is not None
-    field = model.freeze(Provenance(), 1.0)
+    field = model.freeze(Provenance(), 1.0, observations.domain, Origin((0.0,), 0.0))
     prediction = field(np.column_stack([observations.x, observations.t]))
     assert error.item() == pytest.approx(np.mean((prediction - observations.y) ** 2), rel=1e-4)
 
@@ -453,3 +454,14 @@ def test_bar_shows_loss_when_a_run_is_long(
     monkeypatch.setattr(training, "_BAR_DELAY", 0.0)
     paper.fit(grid_observations(), small(epochs=120), progress=True)
     assert "loss=" in capfd.readouterr().err
+
+
+def test_offsets_do_not_matter() -> None:
+    """The mean is taken off and coordinates are centered before anything is rounded to single precision."""
+    observations, shift, place = grid_observations(), 300.0, 1e6
+    domain = observations.domain
+    moved = replace(domain, low=(domain.low[0] + place,), high=(domain.high[0] + place,))
+    far = replace(observations, x=observations.x + place, y=observations.y + shift, domain=moved)
+    near, there = (paper.fit(o, small(), progress=False) for o in (observations, far))
+    x, t = np.linspace(0.1, 6, 20), np.linspace(domain.t0, domain.t1, 15)
+    np.testing.assert_allclose(there.on_grid(x + place, t) - shift, near.on_grid(x, t), atol=0.05)

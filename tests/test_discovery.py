@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -13,6 +14,9 @@ import pytest
 import fts
 from fts import cli
 from fts.discovery import discover as discovery
+from fts.discovery.forecast import foretell
+from fts.equations.evolve import evolve
+from fts.params import DEFAULT_LIBRARIES
 
 TERMS = ["u", "u^2", "u*u_x", "u_x", "u_xx", "u_xxx"]
 BOX = fts.Domain((0.0,), (2 * np.pi,), 0.0, 1.0, (True,))
@@ -270,3 +274,84 @@ def test_the_report_is_one_page_that_needs_nothing_else(tmp_path, rng):
     assert "heat &amp; co.csv" in page
     equation = (tmp_path / "a").read_text()
     assert html.escape(equation.splitlines()[0].partition(": ")[2]) in page
+
+
+def _evolved(equation, u0, length, duration, *, sensors=40, frames=41, shift=0.0, noise=0.0, seed=0):
+    """Samples of an equation at random sensors of a ring."""
+    rng = np.random.default_rng(seed)
+    u = evolve(fts.Equation.parse(equation), u0, length, frames, duration, 40)
+    places = np.sort(rng.permutation(u0.size)[:sensors])
+    grid, t = length * np.arange(u0.size) / u0.size, np.linspace(0, duration, frames)
+    y = u[places] + shift + noise * u.std() * rng.standard_normal((sensors, frames))
+    x, t = (a.ravel() for a in np.meshgrid(grid[places], t, indexing="ij"))
+    domain = fts.Domain((0.0,), (length,), 0.0, duration, (True,))
+    return fts.Observations(x[:, None], t, y.ravel(), domain)
+
+
+_RING = 2 * np.pi * np.arange(128) / 128
+_HILLS = np.sin(_RING) + 0.5 * np.cos(2 * _RING + 1) + 0.3 * np.sin(3 * _RING)
+_BURGERS = "u_t = -1 u*u_x + 0.1 u_xx"
+_KDV = "u_t = -1 u*u_x - 0.05 u_xxx"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("equation", "gone", "said"),
+    [(_BURGERS, "u_xx", "the samples ask for u_xx"), (_KDV, "u_xxx", "a term is missing")],
+)
+def test_an_equation_without_its_term_does_not_follow_the_samples(equation, gone, said):
+    samples = _evolved(equation, _HILLS, 2 * np.pi, 1.0)
+    whole = fts.discover(samples, progress=False)
+    assert whole.identified, whole.doubts
+    offered = [name for name in DEFAULT_LIBRARIES[1] if name != gone]
+    lacking = fts.discover(samples, offered, progress=False)
+    assert lacking.verdict.status == "not identifiable"
+    assert said in lacking.doubts[0]
+
+
+def test_a_nonlinear_equation_of_a_shifted_state_is_another_one():
+    """(u - 10) obeys Burgers: u itself is carried along as well."""
+    result = fts.discover(_evolved(_BURGERS, _HILLS, 2 * np.pi, 1.0, shift=10.0), progress=False)
+    assert result.identified, result.doubts
+    found = result.selection.coefficients
+    assert set(found) == {"u_x", "u*u_x", "u_xx"}
+    assert [found[name] for name in ("u_x", "u*u_x", "u_xx")] == pytest.approx([10.0, -1.0, 0.1], rel=0.01)
+
+
+def test_a_few_scattered_samples_get_a_verdict(rng):
+    x, t = rng.uniform(0, 2 * np.pi, 15), rng.uniform(0, 1, 15)
+    y = _heat(x, t) + 0.2 * rng.standard_normal(15)
+    result = fts.discover(fts.Observations(x[:, None], t, y, BOX), progress=False)
+    assert result.verdict.status in ("ambiguous", "not identifiable")
+    assert result.doubts
+
+
+def test_fewer_samples_than_verdicts_were_checked_with_identify_nothing(rng):
+    result = fts.discover(_measured(_heat, sensors=15, frames=20), progress=False)
+    assert result.selection.support == ("u_x", "u_xx")
+    assert result.verdict.status == "ambiguous"
+    assert "300 samples: verdicts were checked with" in result.doubts[0]
+
+
+def test_an_axis_that_does_not_close_is_asked_for_the_general_terms_too():
+    samples = _evolved(_BURGERS, _HILLS, 2 * np.pi, 1.0, sensors=60)
+    open_box = fts.Domain((0.0,), (2 * np.pi,), 0.0, 1.0, (False,))
+    samples = fts.Observations(samples.x, samples.t, samples.y, open_box)
+    lacking = fts.discover(samples, [n for n in DEFAULT_LIBRARIES[1] if n != "u_xx"], progress=False)
+    assert not lacking.identified
+
+
+def test_the_verdict_costs_little_on_kuramoto_sivashinsky(monkeypatch):
+    """At most two seconds beside the fit and the selection."""
+    spent = []
+
+    def timed(*given):
+        began = time.process_time()
+        told = foretell(*given)
+        spent.append(time.process_time() - began)
+        return told
+
+    monkeypatch.setattr(discovery, "foretell", timed)
+    for noise in (0.0, 0.1):
+        fts.discover(fts.observe(fts.simulate("ks"), "S20", seed=7, noise=noise), progress=False)
+    assert max(spent) <= 2.0

@@ -138,6 +138,17 @@ def test_units_do_not_matter() -> None:
     np.testing.assert_allclose(1e6 * one.on_grid(*axes), million.on_grid(*axes), rtol=1e-2, atol=2e4)
 
 
+def test_offsets_do_not_matter() -> None:
+    """The mean is taken off and coordinates are centered before anything is rounded to single precision."""
+    observations, shift, place = grid_observations(), 300.0, 1e6
+    domain = observations.domain
+    moved = replace(domain, low=(domain.low[0] + place,), high=(domain.high[0] + place,))
+    far = replace(observations, x=observations.x + place, y=observations.y + shift, domain=moved)
+    x, t = np.linspace(0, 6, 20), np.linspace(0, 2, 15)
+    near, there = (projected.fit(o, small(), progress=False) for o in (observations, far))
+    np.testing.assert_allclose(there.on_grid(x + place, t) - shift, near.on_grid(x, t), atol=0.05)
+
+
 def test_divergence_is_named() -> None:
     with pytest.raises(ValueError, match=r"at update \d+"):
         projected.fit(grid_observations(), small(learning_rate=1e30), progress=False)

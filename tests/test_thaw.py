@@ -9,9 +9,12 @@ import fts
 from fts.equations.evolve import evolve
 from fts.equations.terms import Library
 from fts.params import FORECAST
+from fts.thaw.around import deviations, excluded
+from fts.thaw.compare import compare
 from fts.thaw.fit import thaw
 from fts.thaw.flow import Flow, Ring, Unbounded
-from fts.thaw.follow import deviations, excluded, follow
+from fts.thaw.follow import follow
+from fts.thaw.stretches import Unfollowed, begin
 from fts.thaw.windows import divide, survey
 
 CIRCLE = Ring(0.0, 2 * np.pi, 48)
@@ -142,7 +145,7 @@ def test_windows_share_the_samples_without_counting_one_twice(rng):
 
 def test_an_ill_posed_equation_ends_in_a_sentence(rng):
     field, observations = _field_and_samples(rng, 0.0)
-    with pytest.raises(ValueError, match="cannot be integrated"):
+    with pytest.raises(ValueError, match="no equation proposed can be integrated"):
         follow(observations, field, _equation("u_t = -5 u_xx"), LIBRARY)
 
 
@@ -154,3 +157,48 @@ def test_what_cannot_be_followed_is_said(rng):
     open_box = replace(observations, domain=replace(BOX, periodic=(False,)))
     with pytest.raises(ValueError, match="periodic"):
         follow(open_box, field, burgers, LIBRARY)
+
+
+def test_a_wave_of_noise_says_nothing_of_derivatives(rng):
+    """One wave under noise: what derivative moves it is open, whatever short waves the noise shows."""
+    x, t = rng.uniform(0, 2 * np.pi, 900), rng.uniform(0, 1, 900)
+    y = np.sin(x - 2 * t) + 0.1 * rng.standard_normal(900)
+    observations = fts.Observations(x[:, None], t, y, BOX)
+    field = fts.fit(observations, "kernel", progress=False)
+    record = survey(field, observations, FORECAST)
+    assert record is not None
+    assert record.waves > 1
+    found = thaw(divide(record, field, observations, 1, 96, FORECAST), LIBRARY, _xi(u_x=-2.0), FORECAST)
+    assert found is not None
+    third = LIBRARY.index("u_xxx")
+    value, error = excluded(found)[third]
+    assert (value, error) == (0.0, np.inf)
+
+
+def _xi(**values):
+    xi = np.zeros(len(LIBRARY))
+    for name, value in values.items():
+        xi[LIBRARY.index(name)] = value
+    return xi
+
+
+def test_the_samples_choose_between_supports(rng):
+    field, observations = _field_and_samples(rng, 0.05)
+    found = compare(observations, field, LIBRARY, [_xi(u_x=-0.5, u_xx=0.1)], FORECAST)
+    assert found.best.support == (4, 5)
+    assert found.fits[0].misfit <= min(one.misfit for one in found.fits) * 1.01
+    others = [i for i, one in enumerate(found.fits) if not {4, 5} <= set(one.support)]
+    assert others
+    assert min(found.gap(i) for i in others) > 10
+    assert found.preferring(others[0]).best is found.fits[others[0]]
+
+
+def test_part_of_a_long_record_is_followed_within_the_budget(rng):
+    field, observations = _field_and_samples(rng, 0.05)
+    start = [_xi(**{"u*u_x": -1.0, "u_xx": 0.1})]
+    whole, _ = begin(observations, field, LIBRARY, start, FORECAST)
+    assert whole.part == 1
+    part, _ = begin(observations, field, LIBRARY, start, replace(FORECAST, budget=20_000))
+    assert 0 < part.part < 1
+    with pytest.raises(Unfollowed, match="costs too much"):
+        begin(observations, field, LIBRARY, start, replace(FORECAST, budget=100))

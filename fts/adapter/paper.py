@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from fts.adapter.batches import prepare
 from fts.adapter.device import device, one_thread
-from fts.adapter.setup import deviation, generator, periods, refuse_misfit, settings
+from fts.adapter.setup import centered, deviation, generator, periods, refuse_misfit, settings
 from fts.adapter.structured import Reconstruction, Structured
 from fts.adapter.training import train
 from fts.fields.frozen import FrozenField
@@ -41,15 +41,17 @@ def fit(
     began = time.perf_counter()
     # Softplus does not commute with a change of units: positive fields are trained in their own.
     unit = 1.0 if params.model.positive else deviation(observations)
+    near, origin = centered(observations, positive=params.model.positive)
     with one_thread():
-        samples = prepare(replace(observations, y=observations.y / unit), device())
-        model = Structured(
-            samples, observations.domain, params, generator(observations, seed), periods(observations)
-        )
+        samples = prepare(replace(near, y=near.y / unit), device())
+        model = Structured(samples, near.domain, params, generator(observations, seed), periods(observations))
+
+        def frozen(made: Provenance) -> FrozenField:
+            return model.freeze(made, unit, observations.domain, origin)
 
         def told(update: int, error: float) -> None:
             if watch is not None:
-                watch(update, error * unit**2, lambda: model.freeze(Provenance(), unit))
+                watch(update, error * unit**2, lambda: frozen(Provenance()))
 
         history = train(
             Reconstruction(model, samples, params),
@@ -64,4 +66,4 @@ def fit(
         made = describe(
             observations, recipe, values, seconds=seconds, device=where, seed=seed, history=history
         )
-        return model.freeze(made, unit)
+        return frozen(made)

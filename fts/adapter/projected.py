@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fts.adapter.batches import Samples, prepare
 from fts.adapter.device import device, one_thread
-from fts.adapter.setup import deviation, generator, periods, refuse_misfit, settings
+from fts.adapter.setup import centered, deviation, generator, periods, refuse_misfit, settings
 from fts.adapter.structured import Structured
 from fts.adapter.training import train
 from fts.fields.frozen import FrozenField
@@ -40,10 +40,11 @@ def fit(
     refuse_misfit(observations, model_params.model)
     began = time.perf_counter()
     unit = deviation(observations)
+    near, origin = centered(observations, positive=model_params.model.positive)
     with one_thread():
-        samples = prepare(replace(observations, y=observations.y / unit), device())
+        samples = prepare(replace(near, y=near.y / unit), device())
         model = Structured(
-            samples, observations.domain, model_params, generator(observations, seed), periods(observations)
+            samples, near.domain, model_params, generator(observations, seed), periods(observations)
         )
         objective = Projection(model, samples, params)
         history = train(objective, model.network.parameters, model_params.training, 1.0, progress)
@@ -53,7 +54,7 @@ def fit(
         made = describe(
             observations, "projected", values, seconds=seconds, device=where, seed=seed, history=history
         )
-        return model.freeze(made, unit)
+        return model.freeze(made, unit, observations.domain, origin)
 
 
 class Projection:

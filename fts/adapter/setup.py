@@ -1,5 +1,7 @@
 """What every trained recipe does before it starts: settings, refusals, the unit of the data, the seed."""
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 import torch
 
@@ -21,6 +23,28 @@ def periods(observations: Observations) -> tuple[float | None, ...]:
     if observations.problem in PAPER:
         return (None,) * domain.dimension
     return tuple(e if closed else None for e, closed in zip(domain.extents, domain.periodic, strict=False))
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where coordinates and values of a training begin."""
+
+    place: tuple[float, ...]
+    value: float
+
+
+def centered(observations: Observations, *, positive: bool) -> tuple[Observations, Origin]:
+    """The observations from the corner of their domain and from their mean, as single precision needs them.
+
+    The paper's problems stay where they are, and positive fields keep their zero.
+    """
+    domain = observations.domain
+    if observations.problem in PAPER:
+        return observations, Origin((0.0,) * domain.dimension, 0.0)
+    origin = Origin(domain.low, 0.0 if positive else float(observations.y.mean()))
+    moved = replace(domain, low=(0.0,) * domain.dimension, high=domain.extents[:-1])
+    x, y = np.clip(observations.x - domain.low, 0.0, moved.high), observations.y - origin.value
+    return replace(observations, x=x, y=y, domain=moved), origin
 
 
 def refuse_misfit(observations: Observations, model: ModelParams) -> None:

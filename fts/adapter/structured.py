@@ -14,6 +14,7 @@ from torch.nn.functional import softplus
 
 from fts.adapter.batches import Samples
 from fts.adapter.networks import Encoding, Network, gaussian_rows, whole_waves
+from fts.adapter.setup import Origin
 from fts.domain import Domain
 from fts.fields.frozen import FrozenField
 from fts.fields.network import NetworkFeatures, SplineCoefficients, spline_basis
@@ -71,22 +72,23 @@ class Structured:
         draw = torch.rand(self.params.penalties.gram_points, self.domain.dimension, generator=self.rng)
         return torch.addcmul(self.low, self.extent, draw.to(self.low.device))
 
-    def freeze(self, made: Provenance, unit: float) -> FrozenField:
-        """A copy of the model as NumPy arrays, multiplied by `unit`."""
+    def freeze(self, made: Provenance, unit: float, domain: Domain, origin: Origin) -> FrozenField:
+        """A copy of the model as NumPy arrays, multiplied by `unit` and back on the samples' own `domain`."""
         network = frozen_features(self.network)
-        units = torch.ones(self.params.model.rank + 1)
-        units[0] = unit  # of the outputs only the background has one
-        scales = to_numpy(units)
+        units, values = (np.full(self.params.model.rank + 1, one, np.float32) for one in (1.0, 0.0))
+        units[0] = unit  # of the outputs only the background has one,
+        values = values.astype(float) if origin.value else values
+        values[0] = origin.value  # and only it has a mean
         network = replace(
             network,
-            weights=(*network.weights[:-1], network.weights[-1] * scales),
-            biases=(*network.biases[:-1], network.biases[-1] * scales),
-        )
+            weights=(*network.weights[:-1], network.weights[-1] * units),
+            biases=(*network.biases[:-1], network.biases[-1] * units + values),
+        ).moved(origin.place)
         space: NetworkFeatures | SeriesFeatures = network
         if self.network.size > _LARGEST_NETWORK and space.dimension == 1:
-            space = as_series(network, self.domain, _TRUNCATION)
+            space = as_series(network, domain, _TRUNCATION)
         splines = SplineCoefficients(to_numpy(self.C * unit), self.mean, self.interval)
-        return FrozenField(space, splines, self.domain, made, positive=self.params.model.positive)
+        return FrozenField(space, splines, domain, made, positive=self.params.model.positive)
 
 
 class Reconstruction:

@@ -12,15 +12,15 @@ import numpy as np
 
 from fts import asked
 from fts.discovery.evidence import Evidence, Weighed, gather
+from fts.discovery.forecast import ask_for, foretell, widened
 from fts.discovery.halved import reconsider
 from fts.discovery.rivals import find
-from fts.discovery.verdict import Verdict, refused, state
+from fts.discovery.verdict import Verdict, doubted, refused, state
 from fts.domain import Domain
 from fts.equations.equation import Equation
-from fts.equations.terms import Library
 from fts.fields.frozen import Field, FrozenField
 from fts.observations import Observations, TooLittle
-from fts.params import DEFAULT_LIBRARIES, VERDICT, VerdictParams
+from fts.params import DEFAULT_LIBRARIES, LEAST_SAMPLES, VERDICT, VerdictParams
 from fts.readers.samples import is_dataset, read_samples
 from fts.recipes import Recipe, fit_with_variance, possible_fields
 from fts.svws import refits, rule
@@ -71,11 +71,8 @@ class Discovery:
         """
         if self.selection is None or self.field is None or self.observations is None:
             raise ValueError(f"nothing was selected: {' '.join(self.verdict.reasons)}")
-        offered = self.selection.library
-        general = Library.parse(DEFAULT_LIBRARIES[self.observations.domain.dimension])
-        known = {part for term in offered for part in term.physical()}
-        more = tuple(term for term in general if not known & set(term.physical()))
-        return follow(self.observations, self.field, self.equation, Library((*offered, *more)))
+        library = widened(self.selection.library, self.observations.domain.dimension)
+        return follow(self.observations, self.field, self.equation, library)
 
     def as_dict(self) -> dict[str, Any]:
         """JSON form: equation, coefficients with standard errors, verdict."""
@@ -90,7 +87,8 @@ class Discovery:
             lines.append("  selected by two fields of disjoint halves of the samples")
         lines += [f"  {name}: {text}" for name, text in self._values().items()]
         lines += [f"- {reason}" for reason in self.verdict.reasons]
-        lines += [f"rival: {one.equation}  (leaves {one.risk:.2g} of u_t)" for one in self.verdict.rivals]
+        of = self.verdict.of
+        lines += [f"rival: {one.equation}  (leaves {one.risk:.2g} of {of})" for one in self.verdict.rivals]
         return "\n".join(lines)
 
     def _repr_markdown_(self) -> str:
@@ -134,9 +132,13 @@ def discover(
         ready = prepare(field, terms)
     except TooLittle as error:
         return refusal(error, observations)
-    found = examine(field, ready, variance, params)
-    selection, verdict = reconsider(observations, field, variance, ready, found)
-    return Discovery(observations, field, selection, verdict)
+    selection, verdict, starts = examine(field, ready, variance, params)
+    selection, verdict = reconsider(observations, field, variance, ready, (selection, verdict))
+    told = foretell(observations, field, (selection.xi, *starts), (selection, verdict), params)
+    if told is None:
+        told = selection, doubted(verdict, _wanted(field, ready, variance, verdict, params))
+    selection, verdict = told
+    return Discovery(observations, field, selection, doubted(verdict, _too_few(observations, verdict)))
 
 
 def refusal(reason: TooLittle, observations: Observations | None = None) -> Discovery:
@@ -146,8 +148,8 @@ def refusal(reason: TooLittle, observations: Observations | None = None) -> Disc
 
 def examine(
     field: FrozenField, ready: Prepared, variance: Field | None, params: VerdictParams = VERDICT
-) -> tuple[Selection, Verdict]:
-    """The equation the evidence speaks for, its coefficients with one uncertainty, and the verdict."""
+) -> tuple[Selection, Verdict, tuple[np.ndarray, ...]]:
+    """The equation the evidence speaks for with one uncertainty, the verdict, and candidates to integrate."""
     variances = None if variance is None else refits.row_variances(variance, ready.weak, ready.systems)
     proposed = rule.select_from(ready.systems, ready.params, variances)
     rng = np.random.default_rng(_SEED)
@@ -160,7 +162,31 @@ def examine(
         proposed if chosen.support == places else _refitted(ready, evidence, chosen, variances, proposed)
     )
     selection = replace(_with_field_error(selection, evidence, chosen), field=field)
-    return selection, state(finding, evidence, ready.library, params)
+    leaders = [one for one in finding.leaders if len(one.support) <= params.leaders]
+    starts = tuple(_physical(evidence, one) for one in (chosen, *leaders))
+    return selection, state(finding, evidence, ready.library, params), starts
+
+
+def _wanted(
+    field: FrozenField, ready: Prepared, variance: Field | None, verdict: Verdict, params: VerdictParams
+) -> list[str]:
+    """Terms of the general library that an identified equation would do better with, where it lacks some."""
+    library = widened(ready.library, field.domain.dimension)
+    if verdict.status != "identified" or len(library) == len(ready.library):
+        return []
+    better, *_ = examine(field, prepare(field, library), variance, params)
+    foreign = [name for name in better.support if name not in ready.library.names]
+    return [ask_for(foreign)] if foreign else []
+
+
+def _too_few(observations: Observations, verdict: Verdict) -> list[str]:
+    """The reason not to call an equation identified where verdicts were never put to the test."""
+    if verdict.status != "identified" or len(observations) >= LEAST_SAMPLES:
+        return []
+    checked = f"verdicts were checked with {LEAST_SAMPLES} and more"
+    return [
+        f"{len(observations)} samples: {checked}, and fewer can fit a wrong equation by chance; add samples"
+    ]
 
 
 def _refitted(
@@ -168,10 +194,15 @@ def _refitted(
 ) -> Selection:
     """The chosen support with coefficients refitted as SVWS refits its own, and the trace of that."""
     generation, fit, validation = rule.roles(ready.systems, ready.params)
-    xi = np.zeros(len(ready.library))
-    xi[list(chosen.support)] = chosen.share / evidence.norms[list(chosen.support)]
-    bare = Selection(ready.library, xi, "evidence", proposed.trace)
+    bare = Selection(ready.library, _physical(evidence, chosen), "evidence", proposed.trace)
     return refits.refits(bare, (*generation, fit), validation, ready.params, variances)
+
+
+def _physical(evidence: Evidence, one: Weighed) -> np.ndarray:
+    """A support's coefficients on the library, as the evidence has them."""
+    xi = np.zeros(len(evidence.names))
+    xi[list(one.support)] = one.share / evidence.norms[list(one.support)]
+    return xi
 
 
 def _with_field_error(selection: Selection, evidence: Evidence, chosen: Weighed) -> Selection:

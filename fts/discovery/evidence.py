@@ -42,6 +42,7 @@ class Evidence:
     """Everything the search over supports needs, and nothing that grows with the number of rows."""
 
     names: tuple[str, ...]
+    orders: tuple[int, ...]  # of the terms' derivatives
     norms: Float[np.ndarray, " J"]  # physical coefficient = share / norm
     regions: Moments
     # Draw by draw, on rows of their own: of the field, of the drawn field, and of the difference.
@@ -86,7 +87,8 @@ def gather(
         _sample(ready, field, variance, one, scale, phase) for one, phase in _placed(ready, possible, rng)
     ]
     groups = [_stack(list(group)) for group in zip(*samples, strict=True)] if samples else [None] * 3
-    return Evidence(ready.library.names, np.where(norms > 0, norms, np.inf) / size, regions, *groups)
+    orders = tuple(term.order for term in ready.library)
+    return Evidence(ready.library.names, orders, np.where(norms > 0, norms, np.inf) / size, regions, *groups)
 
 
 def judge(evidence: Evidence, supports: Int[np.ndarray, "n m"]) -> list[Weighed]:
@@ -117,6 +119,12 @@ def worse(one: Weighed, other: Weighed) -> float:
     difference = one.left_out - other.left_out
     spread = float(difference.std(ddof=1)) * np.sqrt(len(difference))
     return float(difference.sum() / max(spread, np.finfo(float).tiny))
+
+
+def cosine(evidence: Evidence, i: int, j: int) -> float:
+    """Between two columns of the weighted systems; one in size where they are proportional."""
+    gram = evidence.regions.gram.sum(axis=0)
+    return float(gram[i, j] / np.sqrt(gram[i, i] * gram[j, j]))
 
 
 def _placed(ready: Prepared, possible: Sequence[Field], rng: np.random.Generator):

@@ -10,7 +10,7 @@ field is asked whether it agrees.
 from dataclasses import replace
 
 from fts.cross.select import select_halves
-from fts.discovery.verdict import Verdict
+from fts.discovery.verdict import Verdict, doubted
 from fts.fields.frozen import Field, FrozenField
 from fts.kernel.process import Process
 from fts.observations import Observations
@@ -38,19 +38,11 @@ def reconsider(
     chosen = select_halves(observations, posterior, field, ready.library, params)
     said = [str(chosen.notes[name]) for name in ("said", "doubt") if name in chosen.notes]
     if chosen.notes["fields"] == 1:
-        return selection, _doubted(verdict, said)
+        return selection, doubted(verdict, said)
     if chosen.support != selection.support:
         said.append(
             f"fields of disjoint halves of the samples say {chosen.equation}, the whole field "
             f"{selection.equation}: what differs may be noise; "
             "add samples, or measure with less noise"
         )
-    return chosen, _doubted(verdict, said)
-
-
-def _doubted(verdict: Verdict, said: list[str]) -> Verdict:
-    """The verdict with further reasons; nothing with a reason against it is identified."""
-    if not said:
-        return verdict
-    status = "ambiguous" if verdict.status == "identified" else verdict.status
-    return replace(verdict, status=status, reasons=(*verdict.reasons, *said))
+    return chosen, doubted(verdict, said)

@@ -12,7 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
-from fts.discovery.evidence import FLOOR, Evidence, Weighed, judge, worse
+from fts.discovery.evidence import FLOOR, Evidence, Weighed, cosine, judge, worse
 from fts.params import VerdictParams
 
 # Libraries up to this size are searched completely, larger ones by adding to and exchanging in the best.
@@ -26,6 +26,7 @@ class Finding:
     chosen: Weighed
     rivals: tuple[Weighed, ...]  # as plausible, and not the chosen terms with more added
     additions: tuple[Weighed, ...]  # the chosen terms and one more, that cannot be excluded
+    leaders: tuple[Weighed, ...]  # of every number of terms the support that leaves least in regions left out
     surprise: float  # least risk over expected risk of any support; nan without a posterior
     margins: dict[str, float]  # by test, at least one where it was passed
 
@@ -62,7 +63,7 @@ def find(evidence: Evidence, also: Sequence[int], params: VerdictParams) -> Find
     def against(one: Weighed) -> float:
         """At most one for a rival; with a term more it has to explain at least as much as the chosen one."""
         if len(one.support) <= size:
-            return excess(one)
+            return min(excess(one), _unlike(evidence, chosen, one, params))
         return max(one.risk, FLOOR) / (params.leeway_larger * max(chosen.risk, FLOOR))
 
     margins = {
@@ -75,14 +76,21 @@ def find(evidence: Evidence, also: Sequence[int], params: VerdictParams) -> Find
     if np.isfinite(surprise):
         # A posterior may be too sure by a factor: a residual that is small as well is forgiven it.
         factor = params.surprise / max(surprise, FLOOR)
-        small = params.negligible / max(best.risk, FLOOR)
+        small = params.small / max(best.risk, FLOOR)
         margins["expectation"] = max(factor, min(small, params.too_sure * factor))
     added = _additions(evidence, chosen)
     bounds = {one.support: _bound(one, chosen, params) for one in added}
     margins["completeness"] = 1 / max(max(bounds.values(), default=0.0), FLOOR)
     rivals = sorted((one for one in others if against(one) <= 1), key=lambda one: one.left_out.sum())
     open_ones = tuple(one for one in added if bounds[one.support] > 1)
-    return Finding(chosen, tuple(rivals), open_ones, surprise, margins)
+    return Finding(chosen, tuple(rivals), open_ones, _leaders(everything), surprise, margins)
+
+
+def _leaders(found: Sequence[Weighed]) -> tuple[Weighed, ...]:
+    best: dict[int, Weighed] = {}
+    for one in sorted(found, key=lambda one: one.left_out.sum()):
+        best.setdefault(len(one.support), one)
+    return tuple(best[size] for size in sorted(best) if size)
 
 
 def search(evidence: Evidence, also: Sequence[int], most: int) -> list[Weighed]:
@@ -147,6 +155,20 @@ def _bound(one: Weighed, chosen: Weighed, params: VerdictParams) -> float:
     (place,) = (i for i, j in enumerate(one.support) if j not in chosen.support)
     allowed = params.suggested if one.significant[place] >= params.suggestive else params.open
     return float(abs(one.share[place]) + 2 * one.se[place]) / allowed
+
+
+def _unlike(evidence: Evidence, chosen: Weighed, other: Weighed, params: VerdictParams) -> float:
+    """How far the columns are from parallel that one exchange swaps, over how far they must be.
+
+    On a field of one wavenumber derivatives differ by what each makes of the noise, which decides nothing.
+    """
+    gone, new = set(chosen.support) - set(other.support), set(other.support) - set(chosen.support)
+    if len(gone) != 1 or len(new) != 1:
+        return float("inf")
+    (i,), (j,) = gone, new
+    if evidence.orders[i] == evidence.orders[j]:
+        return float("inf")
+    return (1 - abs(cosine(evidence, i, j))) / (1 - params.alike)
 
 
 def _surprise(found: Sequence[Weighed]) -> float:

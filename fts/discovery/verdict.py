@@ -1,11 +1,12 @@
 """Finding -> Verdict: identified, ambiguous or not identifiable, in sentences with numbers and remedies."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from fts.discovery.evidence import Evidence, Weighed
+from fts.discovery.evidence import Evidence, Weighed, cosine
 from fts.discovery.rivals import Finding
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
@@ -13,14 +14,12 @@ from fts.params import VerdictParams
 
 Status = Literal["identified", "ambiguous", "not identifiable"]
 # Rivals told to a reader; there may be dozens.
-_TOLD = 5
-# Columns whose cosine is beyond this look alike: what tells them apart is less than a hundredth.
-_ALIKE = 0.99
+TOLD = 5
 
 
 @dataclass(frozen=True)
 class Rival:
-    """Another equation the samples allow, and what it leaves of u_t on this field."""
+    """Another equation the samples allow, and what it leaves unexplained."""
 
     equation: Equation
     risk: float
@@ -33,20 +32,30 @@ class Verdict:
     status: Status
     reasons: tuple[str, ...]
     rivals: tuple[Rival, ...] = ()
-    risk: float = float("nan")  # fraction of u_t (squared) the equation leaves unexplained
-    expected: float = float("nan")  # what the field's uncertainty lets expect
+    risk: float = float("nan")  # fraction the equation leaves unexplained, squared,
+    of: Literal["u_t", "the samples"] = "u_t"  # on the field's weak systems, or integrated
+    expected: float = float("nan")  # what the field's uncertainty, or the noise, lets expect
     margin: float = 0.0  # least ratio over all tests, at least one when identified
 
     def as_dict(self) -> dict[str, Any]:
         """JSON form."""
         rivals = [{"equation": str(one.equation), "risk": one.risk} for one in self.rivals]
         numbers = {name: _number(getattr(self, name)) for name in ("risk", "expected", "margin")}
-        return {"status": self.status, "reasons": list(self.reasons), "rivals": rivals} | numbers
+        said = {"status": self.status, "reasons": list(self.reasons), "rivals": rivals}
+        return said | numbers | {"of": self.of}
 
 
 def refused(reason: str) -> Verdict:
     """The verdict on samples that carry no field to read an equation off."""
     return Verdict("not identifiable", (reason,))
+
+
+def doubted(verdict: Verdict, said: Sequence[str]) -> Verdict:
+    """The verdict with further reasons; nothing with a reason against it is identified."""
+    if not said:
+        return verdict
+    status = "ambiguous" if verdict.status == "identified" else verdict.status
+    return replace(verdict, status=status, reasons=(*verdict.reasons, *said), margin=0.0)
 
 
 def state(finding: Finding, evidence: Evidence, library: Library, params: VerdictParams) -> Verdict:
@@ -67,11 +76,13 @@ def state(finding: Finding, evidence: Evidence, library: Library, params: Verdic
     elif failed:
         status = "ambiguous"
     if "rivals" in failed:
-        reasons += _exchanges(finding, evidence)
+        reasons += _exchanges(finding, evidence, params)
     if "completeness" in failed:
         reasons.append(_incomplete(finding, evidence))
-    rivals = tuple(_rival(one, evidence, library) for one in (*finding.rivals, *finding.additions)[:_TOLD])
-    return Verdict(status, tuple(reasons), rivals, chosen.risk, chosen.expected, finding.margin)
+    rivals = tuple(_rival(one, evidence, library) for one in (*finding.rivals, *finding.additions)[:TOLD])
+    return Verdict(
+        status, tuple(reasons), rivals, risk=chosen.risk, expected=chosen.expected, margin=finding.margin
+    )
 
 
 def _weak(evidence: Evidence, chosen: Weighed, params: VerdictParams) -> str:
@@ -101,7 +112,7 @@ def _unexplained(finding: Finding, failed: set[str], params: VerdictParams) -> l
     return found
 
 
-def _exchanges(finding: Finding, evidence: Evidence) -> list[str]:
+def _exchanges(finding: Finding, evidence: Evidence, params: VerdictParams) -> list[str]:
     """Terms that other plausible equations do without, and the terms that stand in for them."""
     chosen, told = set(finding.chosen.support), []
     for one in finding.rivals:
@@ -110,7 +121,7 @@ def _exchanges(finding: Finding, evidence: Evidence) -> list[str]:
             f"{evidence.names[i]} and {evidence.names[j]}"
             for i in gone
             for j in new
-            if abs(_cosine(evidence, i, j)) > _ALIKE
+            if abs(cosine(evidence, i, j)) > params.alike
         ]
         sentence = (
             f"{alike[0]} cannot be told apart: on this field they are proportional"
@@ -136,11 +147,6 @@ def _incomplete(finding: Finding, evidence: Evidence) -> str:
 def _rival(one: Weighed, evidence: Evidence, library: Library) -> Rival:
     terms = tuple(library[j] for j in one.support)
     return Rival(Equation(terms, one.share / evidence.norms[list(one.support)]), one.risk)
-
-
-def _cosine(evidence: Evidence, i: int, j: int) -> float:
-    gram = evidence.regions.gram.sum(axis=0)
-    return float(gram[i, j] / np.sqrt(gram[i, i] * gram[j, j]))
 
 
 def _listed(evidence: Evidence, terms: list[int]) -> str:

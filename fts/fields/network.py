@@ -6,7 +6,7 @@ float64, no torch.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from math import prod
 from typing import Protocol, runtime_checkable
@@ -77,6 +77,23 @@ class NetworkFeatures:
     def dimension(self) -> int:
         """Spatial axes."""
         return self.frequencies.shape[1]
+
+    def moved(self, place: tuple[float, ...]) -> "NetworkFeatures":
+        """The same features for x counted from `place`: phases shift in the first layer."""
+        if not any(place):
+            return self
+        first, shift = self.weights[0], self.scale * np.array(place)
+        if not len(self.frequencies):
+            return replace(self, biases=(self.biases[0] - shift @ first, *self.biases[1:]))
+        sine, cosine = np.split(first, 2)
+        phase = (self.frequencies.astype(float) @ shift)[:, None]
+        turned = np.concatenate(
+            [
+                np.cos(phase) * sine + np.sin(phase) * cosine,
+                np.cos(phase) * cosine - np.sin(phase) * sine,
+            ]
+        )
+        return replace(self, weights=(turned, *self.weights[1:]))
 
     @property
     def rank(self) -> int:

@@ -40,7 +40,6 @@ from fts.params.paper import SHORT_NAMES as SHORT_NAMES
 from fts.params.paper import STRONG_STLSQ as STRONG_STLSQ
 from fts.params.paper import STRONG_STRIDGE as STRONG_STRIDGE
 from fts.params.paper import TEST_SEEDS as TEST_SEEDS
-from fts.params.paper import VERDICT as VERDICT
 from fts.params.symbolic import SYMBOLIC as SYMBOLIC
 from fts.params.symbolic import THAW as THAW
 from fts.params.symbolic import WEIGH as WEIGH
@@ -67,10 +66,12 @@ from fts.params.types import StrongSTLSQParams as StrongSTLSQParams
 from fts.params.types import StrongSTRidgeParams as StrongSTRidgeParams
 from fts.params.types import SVWSParams as SVWSParams
 from fts.params.types import TrainingParams as TrainingParams
-from fts.params.types import VerdictParams as VerdictParams
 from fts.params.types import WeakParams as WeakParams
 from fts.params.types import WeakRegressionParams as WeakRegressionParams
 from fts.params.types import WeakRuleParams as WeakRuleParams
 from fts.params.types import WSINDyParams as WSINDyParams
 from fts.params.types import changed as changed
 from fts.params.types import named as named
+from fts.params.verdict import LEAST_SAMPLES as LEAST_SAMPLES
+from fts.params.verdict import VERDICT as VERDICT
+from fts.params.verdict import VerdictParams as VerdictParams

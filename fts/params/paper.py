@@ -14,7 +14,6 @@ from fts.params.types import (
     StrongSTRidgeParams,
     SVWSParams,
     TrainingParams,
-    VerdictParams,
     WeakParams,
     changed,
 )
@@ -169,23 +168,6 @@ CLOSED_FORM = ("kernel", "travelling")
 
 # Where the paper names no base threshold it is this fraction of ||b||; its own three are 0.10 to 0.20 of it.
 RELATIVE_THRESHOLD = 0.1
-# Chosen on drawn problems of the development range (fts.studies.honesty), never on those of the benchmark.
-VERDICT = VerdictParams(
-    draws=8,
-    most_terms=6,
-    significance=5.0,
-    leeway=2.0,
-    leeway_larger=1.05,
-    least_scale=0.1,
-    worse=1.5,
-    surprise=6.0,
-    negligible=0.01,
-    too_sure=10.0,
-    risk=0.2,
-    open=0.4,
-    suggestive=1.25,
-    suggested=0.12,
-)
 # Strong-form selectors on the paper's fields: as many points as a dozen weak systems have patches.
 STRONG_STLSQ = StrongSTLSQParams(
     FieldParams("paper"), points=4000, threshold=RELATIVE_THRESHOLD, ridge=1e-4, max_iterations=20

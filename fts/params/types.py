@@ -235,26 +235,6 @@ class CrossedParams:
 
 
 @dataclass(frozen=True)
-class VerdictParams:
-    """When an equation found in a user's samples is called identified; not in the paper."""
-
-    draws: int  # fields drawn from the posterior
-    most_terms: int  # of the supports compared
-    significance: float  # least |coefficient| / standard error of a term
-    leeway: float  # a support that leaves this multiple of the expected risk is still plausible
-    leeway_larger: float  # the same for a support with one term more than the chosen one
-    least_scale: float  # the expected risk is corrected downwards to at most this fraction
-    worse: float  # standard errors over regions by which a support must be worse than the best
-    surprise: float  # risk over expected risk beyond which something is missing
-    negligible: float  # where the fraction of u_t left unexplained is at most this,
-    too_sure: float  # `surprise` may be so many times larger: a posterior can be too sure
-    risk: float  # unexplained fraction of u_t beyond which nothing is identified
-    open: float  # share of u_t that a term left out may have at most, two standard errors included
-    suggestive: float  # standard errors from zero beyond which an estimate points to a term,
-    suggested: float  # and the share it may then have at most
-
-
-@dataclass(frozen=True)
 class Settings:
     """What the paper used for one problem."""
 

@@ -7,12 +7,17 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
+from fts.data.problems import problem
 from fts.discovery.discover import Discovery
+from fts.equations.terms import parse_term
+from fts.params import FORECAST
 from fts.plots.style import INK, PALETTE, WIDTH, Table, table
 from fts.studies.honesty import Honesty
 from fts.studies.records import RunRecord
+from fts.thaw.follow import Followed
 
 _POINTS = 200
+_MARGINS = (0.03, 10.0)  # beyond them nothing is to be seen
 _LEAST = 1e-12  # risks below are rounding, and would stretch the axis
 _COLORS = {"identified": PALETTE[2], "ambiguous": PALETTE[4], "not identifiable": PALETTE[1]}
 
@@ -33,7 +38,7 @@ def reconstruction(result: Discovery) -> Figure:
 
 
 def rivals(result: Discovery) -> Figure:
-    """What the equation and its rivals leave unexplained, beside what the field's uncertainty lets expect."""
+    """What the equation and its rivals leave unexplained, beside what noise or the field lets expect."""
     verdict = result.verdict
     texts = [result.equation.latex, *(one.equation.latex for one in verdict.rivals)]
     values = np.maximum([verdict.risk, *(one.risk for one in verdict.rivals)], _LEAST)
@@ -54,15 +59,48 @@ def rivals(result: Discovery) -> Figure:
         xlim=(left, 10),
         ylim=(-0.5, len(texts) - 0.2),
         yticks=[],
-        xlabel="unexplained part of $u_t$",
+        xlabel=f"unexplained part of {'$u_t$' if verdict.of == 'u_t' else verdict.of}",
     )
     return figure
+
+
+def asked_for(followed: Followed, offered: Sequence[str]) -> Figure:
+    """How many standard errors from zero the terms left out are that the samples ask for."""
+    ranked = sorted(followed.wanted.items(), key=lambda pair: pair[1])
+    names = [f"${parse_term(name).latex}$" for name, _ in ranked]
+    colors = [_COLORS["ambiguous" if name in offered else "not identifiable"] for name, _ in ranked]
+    figure, ax = plt.subplots(figsize=(WIDTH, 0.12 * WIDTH + 0.3 * len(names)))
+    ax.barh(names, [ratio for _, ratio in ranked], color=colors, height=0.6)
+    ax.axvline(FORECAST.wanted, color=INK, linestyle="--")
+    ax.set(xlabel="standard errors from zero, each term added by itself")
+    return figure
+
+
+def verdict_table(records: Sequence[RunRecord]) -> Table:
+    """How many runs were right, how many were called identified, and how many of those were wrong."""
+    groups: dict[tuple[str, str, str, float], list[RunRecord]] = {}
+    for one in records:
+        groups.setdefault((one.row, one.problem, one.protocol, one.noise), []).append(one)
+    rows = []
+    for (row, name, protocol, noise), made in groups.items():
+        said = [one for one in made if one.extra["notes"]["status"] == "identified"]
+        rows.append(
+            (
+                f"{problem(name).title} {protocol}",
+                row,
+                f"{noise:.0%}",
+                f"{sum(bool(one.score['exact']) for one in made)}/{len(made)}",
+                f"{len(said)}",
+                f"{sum(not one.score['exact'] for one in said)}",
+            )
+        )
+    return table(("samples", "library", "noise", "right", "identified", "wrong and identified"), rows)
 
 
 def reliability(records: Sequence[RunRecord]) -> Figure:
     """How often the equation is right, by the margin of its verdict; bars are 95 % intervals."""
     done = [one for one in records if not one.error and one.extra["margin"] is not None]
-    margin = np.array([max(one.extra["margin"], 1e-3) for one in done])
+    margin = np.clip([one.extra["margin"] for one in done], *_MARGINS)
     right = np.array([one.score["exact"] for one in done])
     edges = np.array([0.0, 0.1, 0.3, 0.6, 1.0, 1.3, 1.8, 3.0, np.inf])
     figure, ax = plt.subplots(figsize=(WIDTH, 0.5 * WIDTH))
@@ -78,6 +116,30 @@ def reliability(records: Sequence[RunRecord]) -> Figure:
         ax.annotate(f"{inside.sum()}", (place, 1.06), ha="center", fontsize=9)
     ax.axvline(1.0, color=INK, linestyle="--")
     ax.set(xscale="log", xlabel="margin of the verdict", ylabel="share that is right", ylim=(-0.03, 1.13))
+    return figure
+
+
+def shares(levels: dict[str, Honesty], bands: dict[str, Honesty]) -> Figure:
+    """Identified equations that are right, and right ones that are identified, by noise and by samples."""
+    figure, axes = plt.subplots(1, 2, figsize=(WIDTH, 0.45 * WIDTH), sharey=True)
+    for ax, groups, label in zip(axes, (levels, bands), ("noise", "samples"), strict=True):
+        for move, color, text, pairs in (
+            (
+                -0.08,
+                "identified",
+                "right of identified",
+                [(g.identified - g.wrong, g.identified) for g in groups.values()],
+            ),
+            (0.08, "ambiguous", "identified of right", [(g.called, g.close) for g in groups.values()]),
+        ):
+            places = np.arange(len(pairs)) + move
+            for place, (part, whole) in zip(places, pairs, strict=True):
+                ax.plot([place, place], _interval(np.arange(whole) < part), color=_COLORS[color])
+            ax.plot(places, [part / whole for part, whole in pairs], "o", color=_COLORS[color], label=text)
+        ax.set(xlabel=label, xticks=range(len(groups)), ylim=(0.5, 1.02))
+        ax.set_xticklabels(groups, fontsize=8)
+    axes[0].set_ylabel("share of problems")
+    axes[1].legend(fontsize=8, loc="lower right")
     return figure
 
 

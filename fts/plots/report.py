@@ -35,7 +35,8 @@ def page(result: Discovery) -> str:
         use_style()
         sections = "\n".join(_sections(observations, field, selection))
     verdict = result.verdict.status.capitalize()
-    rivals = [f"rival: {one.equation} (leaves {one.risk:.2g} of u_t)" for one in result.verdict.rivals]
+    of = result.verdict.of
+    rivals = [f"rival: {one.equation} (leaves {one.risk:.2g} of {of})" for one in result.verdict.rivals]
     doubts = "".join(f"<li>{html.escape(line)}</li>" for line in (*result.doubts, *rivals))
     style = resources.files("fts.plots").joinpath("report.css").read_text(encoding="utf-8")
     name = html.escape(observations.source)

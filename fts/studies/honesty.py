@@ -23,7 +23,7 @@ from fts.studies.records import RunRecord
 from fts.studies.runs import Task
 
 DEVELOPMENT = range(1_000, 10_000)
-BENCHMARK = range(100_000, 100_600)
+BENCHMARK = range(200_000, 200_600)
 # Coefficients this near to the truth, in E_xi, make a right support a right answer.
 CLOSE = 0.05
 

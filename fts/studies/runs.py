@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from fts import metrics
-from fts.data.problems import problem
+from fts.data.problems import Problem, problem
 from fts.data.trajectories import observe, simulate
 from fts.discovery.discover import discover
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
 from fts.methods import Method, method
 from fts.observations import Observations
-from fts.params import LARGE_LIBRARIES, SymbolicRunParams, VerdictParams, named
+from fts.params import DEFAULT_LIBRARIES, LARGE_LIBRARIES, SymbolicRunParams, VerdictParams, named
 from fts.params.rivals import ComposedRunParams, RivalRunParams
 from fts.recipes import field_key
 from fts.studies import symbolic, symbolic_composed, symbolic_rivals
@@ -31,6 +31,8 @@ from fts.svws.selection import Selection
 _TOLD = 8
 # The method of a user who leaves everything to `fts.discover`.
 DISCOVER = "discover"
+# The library of a user who gives none.
+GENERAL = "general"
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Task:
     row: str  # of the table
     method: str
     params: Any  # the method's own settings class
-    library: str = ""  # name of a library other than the problem's
+    library: str = ""  # name of a large library, or GENERAL, where it is not the problem's own
 
     @property
     def key(self) -> str:
@@ -127,7 +129,7 @@ def _perform(task: Task, began: float, by: Method | None, state: Path | None) ->
     came_out = _function_came_out(task, observations, rng)
     if came_out is not None:
         return record(task, **came_out, seconds=_seconds(began), field_key=_field_key(task, observations))
-    library = Library.parse(LARGE_LIBRARIES[task.library]) if task.library else entry.library
+    library = _offered(task, entry)
     chosen = by or (discovered if task.method == DISCOVER else method(task.method, state))
     found = chosen(observations, library, task.params, rng)
     score = metrics.score(found, entry.equation).as_dict()
@@ -143,6 +145,12 @@ def _perform(task: Task, began: float, by: Method | None, state: Path | None) ->
         field_key=_field_key(task, observations),
         extra=describe(found, entry.equation),
     )
+
+
+def _offered(task: Task, entry: Problem) -> Library:
+    if task.library == GENERAL:
+        return Library.parse(DEFAULT_LIBRARIES[entry.domain.dimension])
+    return Library.parse(LARGE_LIBRARIES[task.library]) if task.library else entry.library
 
 
 def discovered(

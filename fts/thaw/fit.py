@@ -8,7 +8,7 @@ remains is the information that the samples hold about the coefficients of *all*
 with J the tangents along the coefficients, J_a those along the state, s the noise.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
@@ -21,6 +21,8 @@ from fts.thaw.windows import Record, Window
 # A state this many e-foldings larger than it was is no forecast.
 _MOST_GROWTH = 8.0
 _HALVINGS = 4
+# Tangents beyond this cannot be squared and summed.
+_LARGEST = 1e60
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,10 @@ class Following:
     states: tuple[np.ndarray, ...]  # amplitudes each window begins with
     residuals: tuple[np.ndarray, ...]
     freedom: float  # samples less fitted numbers
+    prior: float  # what the states cost, in squared deviations
     information: Float[np.ndarray, "J J"]  # in units of the misfit squared
     score: Float[np.ndarray, " J"]
+    reach: Float[np.ndarray, "J J"]  # products of the tangents along the coefficients: how far each moves u
 
     @property
     def square(self) -> float:
@@ -45,15 +49,31 @@ class Following:
         """Root mean square residual per degree of freedom: the noise, if the equation is right."""
         return float(np.sqrt(self.square / self.freedom))
 
+    @property
+    def sizes(self) -> Float[np.ndarray, " J"]:
+        """How far a unit of each coefficient moves the state, in units of what the equation moves it by."""
+        whole = float(self.xi @ self.reach @ self.xi)
+        return np.sqrt(np.diag(self.reach) / max(whole, np.finfo(float).tiny))
+
+    @property
+    def least_share(self) -> float:
+        """The part of its smallest term in what the equation does to the state."""
+        return float((np.abs(self.xi) * self.sizes)[list(self.support)].min(initial=np.inf))
+
 
 @dataclass(frozen=True)
-class _Point:
+class Point:
     """Coefficients and states, what they leave of the samples, and the tangents there."""
 
-    xi: np.ndarray
+    xi: Float[np.ndarray, " J"]
     states: tuple[np.ndarray, ...]
     residuals: tuple[np.ndarray, ...]
-    tangents: tuple[np.ndarray, ...]  # [n, unknowns of the state + J] per window
+    tangents: tuple[np.ndarray, ...]  # [n, unknowns of the state + terms] per window
+
+    @property
+    def square(self) -> float:
+        """Sum of the squared residuals."""
+        return float(sum(one @ one for one in self.residuals))
 
 
 @dataclass(frozen=True)
@@ -63,7 +83,7 @@ class _Normal:
     information: np.ndarray
     score: np.ndarray
     windows: tuple[tuple[np.ndarray, np.ndarray, np.ndarray], ...]  # H, J_a^T J, gradient
-    freedom: float
+    freedom: float  # of the samples, once the states are fitted
 
 
 def thaw(
@@ -74,42 +94,77 @@ def thaw(
     states: tuple[np.ndarray, ...] | None = None,
 ) -> Following | None:
     """The support of `xi` fitted from there on, and from `states`; None where it cannot be integrated."""
-    inside = np.flatnonzero(xi)
-    begin = states or tuple(one.start for one in record.windows)
-    now = _integrate(record, library, np.asarray(xi, dtype=float), begin)
-    if now is None:
+    near = approach(record, library, xi, params, states)
+    seen = near and _integrate(record, library, near.xi, _seen(record, near, params))
+    if near is None or seen is None:
         return None
-    for _ in range(params.passes):
-        variance = _variance(record, now, params)
-        moved = _descend(record, library, now, inside, variance)
-        if moved is None:
-            break
-        gain = _loss(record, now, variance) - _loss(record, moved, variance)
-        now = moved
-        if gain < params.settled:
-            break
-    normal = _normal(record, now, inside, _variance(record, now, params))
+    now = replace(near, tangents=seen.tangents)
+    normal, inside = _normal(record, now, _variance(record, now, params)), np.flatnonzero(xi)
+    along = [tangents[:, len(record.spread) :] for tangents in now.tangents]
     return Following(
         support=tuple(int(j) for j in inside),
         xi=now.xi,
         states=now.states,
         residuals=now.residuals,
-        freedom=normal.freedom,
+        freedom=max(normal.freedom - len(inside), 1.0),
+        prior=_prior(record, now),
         information=normal.information,
         score=normal.score,
+        reach=np.asarray(sum(one.T @ one for one in along)),
     )
 
 
-def _descend(
-    record: Record, library: Library, now: _Point, inside: np.ndarray, variance: float
-) -> _Point | None:
-    """One Gauss-Newton step, halved until samples and prior are fitted no worse; None when no step is."""
-    normal = _normal(record, now, inside, variance)
-    step = np.zeros(now.xi.size)
-    step[inside] = np.linalg.lstsq(
-        normal.information[np.ix_(inside, inside)], normal.score[inside], rcond=None
-    )[0]
-    moves = [np.linalg.solve(H, gradient - cross @ step) for H, cross, gradient in normal.windows]
+def approach(
+    record: Record,
+    library: Library,
+    xi: Float[np.ndarray, " J"],
+    params: ForecastParams,
+    states: tuple[np.ndarray, ...] | None = None,
+) -> Point | None:
+    """Where the support of `xi` is after some passes; terms left out, tangents too, take no part in them."""
+    inside = np.flatnonzero(xi)
+    if not inside.size:
+        return None
+    own = Library(tuple(library[int(j)] for j in inside))
+    begin = states or tuple(one.start for one in record.windows)
+    now = _integrate(record, own, np.asarray(xi, dtype=float)[inside], begin)
+    for _ in range(params.passes):
+        moved = now and _descend(record, own, now, params)
+        if moved is None:
+            break
+        now = moved
+    if now is None:
+        return None
+    whole = np.zeros(len(library))
+    whole[inside] = now.xi
+    return replace(now, xi=whole)
+
+
+def _seen(record: Record, at: Point, params: ForecastParams) -> tuple[np.ndarray, ...]:
+    """The states without waves that are no larger than their own uncertainty.
+
+    Noise in a short wave would pass for knowledge of what derivatives do to it.
+    """
+    variance, size, kept = _variance(record, at, params), len(record.spread), []
+    for state, tangents in zip(at.states, at.tangents, strict=True):
+        along = tangents[:, :size]
+        known = np.diag(np.linalg.inv(along.T @ along / variance + np.diag(record.spread**-2.0)))
+        pairs, errors = state[1:].reshape(-1, 2), known[1:].reshape(-1, 2)
+        visible = (pairs**2).sum(axis=1) > params.visible**2 * errors.mean(axis=1)
+        kept.append(np.concatenate([state[:1], (pairs * visible[:, None]).ravel()]))
+    return tuple(kept)
+
+
+def _descend(record: Record, library: Library, now: Point, params: ForecastParams) -> Point | None:
+    """One Gauss-Newton step, halved until samples and prior are fitted no worse; None when there is none."""
+    variance = _variance(record, now, params)
+    normal = _normal(record, now, variance)
+    step = np.linalg.lstsq(normal.information, normal.score, rcond=None)[0]
+    solved = [np.linalg.solve(H, np.column_stack([cross, g])) for H, cross, g in normal.windows]
+    moves = [one[:, -1] - one[:, :-1] @ step for one in solved]
+    gains = [g @ one[:, -1] for (_, _, g), one in zip(normal.windows, solved, strict=True)]
+    if step @ normal.score + sum(gains) < params.settled:
+        return None
     before = _loss(record, now, variance)
     for halving in range(_HALVINGS):
         part = 0.5**halving
@@ -121,10 +176,10 @@ def _descend(
     return None
 
 
-def _normal(record: Record, at: _Point, inside: np.ndarray, variance: float) -> _Normal:
+def _normal(record: Record, at: Point, variance: float) -> _Normal:
     size, precision = len(record.spread), np.diag(record.spread**-2.0)
     information, score = 0.0, 0.0
-    windows, fitted = [], float(len(inside))
+    windows, fitted = [], 0.0
     for state, residual, tangents in zip(at.states, at.residuals, at.tangents, strict=True):
         along, by = tangents[:, :size], tangents[:, size:]
         H = along.T @ along / variance + precision
@@ -136,13 +191,12 @@ def _normal(record: Record, at: _Point, inside: np.ndarray, variance: float) -> 
         score = score + by.T @ residual / variance - cross.T @ solved[:, J]
         fitted += size - float(np.trace(solved[:, J + 1 :]))
         windows.append((H, cross, gradient))
-    freedom = max(record.samples - fitted, 1.0)
-    return _Normal(np.asarray(information), np.asarray(score), tuple(windows), freedom)
+    return _Normal(np.asarray(information), np.asarray(score), tuple(windows), record.samples - fitted)
 
 
 def _integrate(
     record: Record, library: Library, xi: np.ndarray, states: tuple[np.ndarray, ...], *, tangents: bool = True
-) -> _Point | None:
+) -> Point | None:
     """Residuals there, and tangents where wanted; None where the state grows out of all bounds."""
     flow, found = Flow(library, xi, record.circle), []
     with np.errstate(all="ignore"):  # a step too far may blow up; it is then refused
@@ -153,10 +207,10 @@ def _integrate(
                 found.append(_read(window, flow, state, record.waves, tangents))
             except Unbounded:
                 return None
-    if not all(np.isfinite(columns).all() for columns in found):
+    if not all(np.abs(columns).max(initial=0) < _LARGEST for columns in found):
         return None
     residuals = tuple(one.y - columns[:, 0] for one, columns in zip(record.windows, found, strict=True))
-    return _Point(xi, states, residuals, tuple(columns[:, 1:] for columns in found))
+    return Point(xi, states, residuals, tuple(columns[:, 1:] for columns in found))
 
 
 def _read(window: Window, flow: Flow, state: np.ndarray, waves: int, tangents: bool) -> np.ndarray:
@@ -177,12 +231,14 @@ def _read(window: Window, flow: Flow, state: np.ndarray, waves: int, tangents: b
     return columns
 
 
-def _variance(record: Record, at: _Point, params: ForecastParams) -> float:
+def _variance(record: Record, at: Point, params: ForecastParams) -> float:
     """The noise is what the residual shows; where there is none, the integrator's error."""
-    square = sum(float(one @ one) for one in at.residuals)
-    return max(square / record.samples, (params.least_noise * record.scale) ** 2)
+    return max(at.square / record.samples, (params.least_noise * record.scale) ** 2)
 
 
-def _loss(record: Record, at: _Point, variance: float) -> float:
-    square = sum(float(one @ one) for one in at.residuals)
-    return square / variance + sum(float(np.sum((one / record.spread) ** 2)) for one in at.states)
+def _loss(record: Record, at: Point, variance: float) -> float:
+    return at.square / variance + _prior(record, at)
+
+
+def _prior(record: Record, at: Point) -> float:
+    return sum(float(np.sum((one / record.spread) ** 2)) for one in at.states)

@@ -126,15 +126,22 @@ class Flow:
     def _weight(self, j: int) -> float:
         return float(self.xi[j] * self.library[j].scale)
 
+    @cached_property
+    def _kinds(self) -> list[int]:
+        """For every term the first that has its q: a function of u is evaluated and transformed once."""
+        functions = [term.q for term in self.library]
+        return [functions.index(q) for q in functions]
+
     def _rate(self, v: np.ndarray, most: float) -> np.ndarray:
         values = np.fft.irfft(v, n=self.circle.points, axis=1)
         u, total = values[0], np.zeros_like(v)
         if not np.abs(u).max() <= most:
             raise Unbounded(f"the state grew beyond {most:.3g}: the equation cannot be integrated from there")
-        powers = {j: np.broadcast_to(self.library[j].q(u), u.shape) for j in self._wanted(len(v))}
+        wanted = sorted({self._kinds[j] for j in self._wanted(len(v))})
+        powers = {j: np.broadcast_to(self.library[j].q(u), u.shape) for j in wanted}
         for members in self._products.values():
             inside = values * sum(self._weight(j) * self._slopes[j](u) for j in members)
-            inside[0] = sum(self._weight(j) * powers[j] for j in members)
+            inside[0] = sum(self._weight(j) * powers[self._kinds[j]] for j in members)
             lead = members[0]
             total += self._symbols[lead] / self.library[lead].scale * np.fft.rfft(inside, axis=1)
         if len(v) > 1:
@@ -148,6 +155,6 @@ class Flow:
     def _add_sources(self, total: np.ndarray, state: np.ndarray, powers: dict[int, np.ndarray]) -> None:
         """D_j q_j(u) in the row of every coefficient."""
         first = len(total) - len(self.library)
-        for j in range(len(self.library)):
-            spectrum = np.fft.rfft(powers[j]) if j in powers else state
-            total[first + j] += self._symbols[j] * spectrum
+        spectra = dict(zip(powers, np.fft.rfft(list(powers.values()), axis=1), strict=True)) if powers else {}
+        rows = [spectra.get(kind, state) for kind in self._kinds]
+        total[first:] += self._symbols * rows

@@ -46,6 +46,7 @@ class Record:
     windows: tuple[Window, ...]
     noise: float  # as the field estimates it
     scale: float  # deviation of the samples
+    part: float = 1.0  # of the whole record that the windows are
 
     @property
     def samples(self) -> int:
@@ -60,7 +61,7 @@ def survey(field: Field, observations: Observations, params: ForecastParams) -> 
     times = np.linspace(domain.t0, domain.t1, _LOOKS)
     sizes = 2 * np.abs(_spectra(field, times)).max(axis=1)
     # Waves that all samples together do not tell from noise would pass it off as knowledge of derivatives.
-    least = max(params.visible * noise * np.sqrt(2 / len(observations)), params.least_noise * scale)
+    least = max(params.present * noise * np.sqrt(2 / len(observations)), params.least_noise * scale)
     seen = np.flatnonzero(sizes[1 : _SIZES[-1]] > least)
     waves = int(seen.max(initial=0)) + 1
     if waves > params.most_waves:
@@ -73,26 +74,37 @@ def survey(field: Field, observations: Observations, params: ForecastParams) -> 
 
 
 def divide(
-    record: Record, field: Field, observations: Observations, count: int, steps: int, params: ForecastParams
+    record: Record,
+    field: Field,
+    observations: Observations,
+    count: int,
+    steps: int,
+    params: ForecastParams,
+    most: int | None = None,
 ) -> Record:
-    """The same with the samples in `count` equal stretches of the record, of so many steps each."""
+    """The same with the samples in `count` equal stretches of the record, of so many steps each.
+
+    At most `most` of them are taken, evenly spaced.
+    """
     domain = observations.domain
     edges = np.linspace(domain.t0, domain.t1, count + 1)
     states = _spectra(field, edges[:-1])[: record.waves + 1]
-    rng, most = np.random.default_rng(params.seed), params.most_samples // count
+    taken = min(most or count, count)
+    rng, samples = np.random.default_rng(params.seed), params.most_samples // taken
     windows = []
-    for i, state in enumerate(states.T):
+    for i in np.linspace(0, count - 1, taken).round().astype(int).tolist():
+        state = states[:, i]
         begins, ends = float(edges[i]), float(edges[i + 1])
         last = i == count - 1
         inside = np.flatnonzero((observations.t >= begins) & ((observations.t < ends) | last))
         if not inside.size:
             continue
-        chosen = np.sort(rng.permutation(inside)[:most])
-        start = np.concatenate([state[:1].real, _pairs(2 * state[1:])])
+        chosen = np.sort(rng.permutation(inside)[:samples])
+        start = np.concatenate([np.real(state[:1]), _pairs(2 * state[1:])])
         windows.append(
             _window(observations, chosen, record.circle, begins, (ends - begins) / steps, steps, start)
         )
-    return replace(record, windows=tuple(windows))
+    return replace(record, windows=tuple(windows), part=taken / count)
 
 
 def _spectra(field: Field, times: np.ndarray) -> Complex[np.ndarray, "modes times"]:
