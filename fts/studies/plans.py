@@ -29,7 +29,8 @@ from fts.params import (
 from fts.params.rivals import COMPOSED, OPERON, TARGET, ComposedRunParams, RivalRunParams
 from fts.studies.configured import OURS, discover_task, paper_task, refined_task, weighted_task
 from fts.studies.published import JOINT_SETTINGS, REGIMES, SELECTOR_REGIMES
-from fts.studies.runs import GENERAL, Task
+from fts.studies.runs import Task
+from fts.studies.verdicts import verdicts
 
 # The method beside every selector it is compared with.
 _COMPARED = "freeze, then compare"
@@ -76,9 +77,6 @@ SWEEP = ("S20", "S10", "S5", "S3", "S2")
 # Fixed sensors in percent, few enough that waves pass between them unseen, and the kernels they are given.
 _FEW_SENSORS = {"kdv": (20, 5, 3, 2), "ad": (1, 0.5)}
 _FIXED_FIELDS = (("separable", "kernel"), ("travelling", "travelling"))
-# A verdict is asked for on so many layouts per seed and noise level, and with 43 terms on full grids.
-_BURGERS_NOISE, _BURGERS_LAYOUTS = (0.0, 0.05, 0.1, 0.2), 4
-_LARGE_NOISE = (0.1, 0.2, 0.5)
 # Noise of the symbolic benchmark's fields.
 _SYMBOLIC_NOISE = (0.0, 0.05, 0.1)
 _COMPOSED_NOISE = (0.0, 0.05)
@@ -240,18 +238,6 @@ def cross(seeds: tuple[int, ...]) -> Iterator[Task]:
         yield Task("cross", problem, protocol, seed, 0.0, "43 terms", _TWO, TWO_FIELDS, library)
     for level, protocol, problem, seed in product((0.1, 0.2), ("S20", "T20"), noisy_names(), seeds):
         yield Task("cross", problem, protocol, seed, level, "43 terms", _TWO, TWO_FIELDS)
-
-
-def verdicts(seeds: tuple[int, ...]) -> Iterator[Task]:
-    """What `fts.discover` says: defaults on the paper's regimes, Burgers again and again, 43 terms."""
-    for level, (problem, protocol), seed in product((0.0, 0.1), REGIMES, seeds):
-        yield replace(
-            discover_task("verdicts", problem, protocol, seed, level), row="defaults", library=GENERAL
-        )
-    for level, seed, further in product(_BURGERS_NOISE, seeds, range(_BURGERS_LAYOUTS)):
-        yield replace(discover_task("verdicts", "burgers", "S20", seed + further, level), row="defaults")
-    for level, problem, seed in product(_LARGE_NOISE, noisy_names(), seeds):
-        yield replace(discover_task("verdicts", problem, "S100", seed, level), row="43 terms")
 
 
 def samples(seeds: tuple[int, ...]) -> Iterator[Task]:
