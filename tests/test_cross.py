@@ -268,6 +268,7 @@ def test_regions_are_needed() -> None:
     assert len(np.unique(regions(np.random.default_rng(0).random((400, 2))))) == _REGIONS
 
 
+@pytest.mark.slow
 def test_discover_takes_two_fields_for_a_large_library_and_says_so() -> None:
     observations = fts.observe(fts.simulate("transport"), "S100", seed=42, noise=0.5)
     found = fts.discover(observations, list(LARGE_LIBRARIES["powers"]), progress=False)

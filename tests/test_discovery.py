@@ -98,7 +98,7 @@ def test_fields_that_carry_too_little_are_ambiguous(value, options, rival):
 @pytest.mark.parametrize(
     "observations",
     [
-        _measured(lambda x, t: np.sin(x) * np.cos(t), duration=4.0),
+        pytest.param(_measured(lambda x, t: np.sin(x) * np.cos(t), duration=4.0), marks=pytest.mark.slow),
         _measured(lambda x, t: np.sin(x) + 0.3 * np.cos(2 * x)),
         _measured(lambda x, t: np.sin(x) + 0.3 * np.cos(2 * x), noise=0.05),
         _measured(lambda x, t: 3.0 + 0 * x),
@@ -146,6 +146,7 @@ def test_a_hopelessly_small_file_gets_a_verdict(tmp_path, capsys):
     assert "not identifiable" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gone", ["u_xx", "u_x"])
 def test_a_library_without_the_governing_term_is_found_out(gone):
     offered = [term for term in TERMS if term != gone]
@@ -164,6 +165,7 @@ def test_standard_errors_belong_to_the_printed_coefficients():
         assert f"{name}: {said[name]['value']:.4g} ± " in str(result)
 
 
+@pytest.mark.slow
 def test_pure_noise_is_not_identifiable(tmp_path, rng):
     path = _write(tmp_path / "noise.csv", _samples(rng, lambda x, t: rng.standard_normal(x.size)))
     result = fts.discover(path, TERMS, domain=BOX, progress=False)
