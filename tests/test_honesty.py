@@ -3,9 +3,10 @@
 import numpy as np
 
 from fts.data.drawn import draw
-from fts.params import DEFAULT_LIBRARIES
+from fts.params import DEFAULT_LIBRARIES, LEAST_SAMPLES, TEST_SEEDS
 from fts.studies import honesty, tables
 from fts.studies.records import RunRecord
+from fts.studies.verdicts import verdicts
 
 
 def _run(status: str, exact: bool, e_xi: float = 0.0, error: float = 0.1) -> RunRecord:
@@ -47,3 +48,22 @@ def test_a_run_records_what_was_said(tmp_path):
 
 def test_the_committed_records_follow_from_their_terms():
     assert list(honesty.check(tables.records_folder())) == []
+
+
+def test_no_verdict_on_a_known_problem_is_confidently_wrong():
+    """Shocks from eighty layouts, the paper's regimes, 43 terms under heavy noise: all runs are there."""
+    made = tables.read_study("verdicts")
+    assert {one.key for one in made} == {task.key for task in verdicts(TEST_SEEDS)}
+    said = [one for one in made if one.extra["notes"]["status"] == "identified"]
+    assert all(one.score["exact"] for one in said)
+    shocks = [one for one in made if one.problem == "burgers"]
+    assert {one.noise for one in shocks} == {0.0, 0.05, 0.1, 0.2}
+    regimes = [one for one in made if one.row == "defaults" and one.problem != "burgers"]
+    assert len(regimes) == 60
+    assert all(one in said for one in regimes + shocks)
+
+
+def test_every_problem_of_the_benchmark_has_as_many_samples_as_a_verdict_needs():
+    made = tables.read_study("honesty")
+    assert {one.key for one in made} == {task.key for task in honesty.tasks()}
+    assert min(one.extra["samples"] for one in made) >= LEAST_SAMPLES

@@ -139,7 +139,7 @@ def shares(levels: dict[str, Honesty], bands: dict[str, Honesty]) -> Figure:
         ax.set(xlabel=label, xticks=range(len(groups)), ylim=(0.5, 1.02))
         ax.set_xticklabels(groups, fontsize=8)
     axes[0].set_ylabel("share of problems")
-    axes[1].legend(fontsize=8, loc="lower right")
+    axes[0].legend(fontsize=8, loc="lower left")
     return figure
 
 
