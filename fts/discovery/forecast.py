@@ -206,8 +206,10 @@ def _gap(comparison: Comparison, other: int, params: VerdictParams) -> float:
 
 def _bound(best: Following, j: int, value: float, error: float, params: VerdictParams) -> float:
     """What the term may move the state by at most, |value| + 2 error, over what is allowed."""
+    if not np.isfinite(error):
+        return float("inf")
     size = float(best.sizes[j])
-    points = abs(value) * size >= params.forecast.least_share and np.isfinite(error)
+    points = abs(value) * size >= params.forecast.least_share
     pointing = abs(value) / error / params.pointing if points else 0.0
     return max((abs(value) + 2 * error) * size / params.hidden, pointing)
 

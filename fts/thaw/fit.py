@@ -21,8 +21,8 @@ from fts.thaw.windows import Record, Window
 # A state this many e-foldings larger than it was is no forecast.
 _MOST_GROWTH = 8.0
 _HALVINGS = 4
-# Tangents beyond this cannot be squared and summed.
-_LARGEST = 1e60
+# Tangents beyond this cannot be squared and summed, and moves below that not be divided by.
+_LARGEST, _SMALLEST = 1e60, 1e-100
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Following:
     def sizes(self) -> Float[np.ndarray, " J"]:
         """How far a unit of each coefficient moves the state, in units of what the equation moves it by."""
         whole = float(self.xi @ self.reach @ self.xi)
-        return np.sqrt(np.diag(self.reach) / max(whole, np.finfo(float).tiny))
+        return np.sqrt(np.diag(self.reach) / max(whole, _SMALLEST))
 
     @property
     def least_share(self) -> float:
