@@ -34,10 +34,9 @@ def begin(
     surveyed = _surveyed(observations, field, params)
     steps = _steps(surveyed, observations, library, starts, params)
     per_step = (len(surveyed.spread) + len(library) + 1) * surveyed.circle.points
-    if steps * per_step > params.windows[-1] * params.budget:
-        raise Unfollowed(
-            f"a stretch of {steps // params.windows[-1]} steps costs too much: follow a shorter record"
-        )
+    shortest = -(-steps // params.windows[-1])
+    if shortest * per_step > params.budget:
+        raise Unfollowed(f"a stretch of {shortest} steps costs too much: follow a shorter record")
     kept: tuple[Record, tuple[Following, ...]] | None = None
     least = np.inf
     for count in params.windows:

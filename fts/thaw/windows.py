@@ -60,7 +60,7 @@ def survey(field: Field, observations: Observations, params: ForecastParams) -> 
     noise = max(_estimated_noise(field), params.least_noise * scale)
     times = np.linspace(domain.t0, domain.t1, _LOOKS)
     sizes = 2 * np.abs(_spectra(field, times)).max(axis=1)
-    # Waves that all samples together do not tell from noise would pass it off as knowledge of derivatives.
+    # Smaller waves are left out; those that stay and are noise take no part in the information (fit._seen).
     least = max(params.present * noise * np.sqrt(2 / len(observations)), params.least_noise * scale)
     seen = np.flatnonzero(sizes[1 : _SIZES[-1]] > least)
     waves = int(seen.max(initial=0)) + 1
