@@ -119,6 +119,12 @@ def test_densities_are_curves_over_percent():
     gapped = found | {("paper", "ks", "S15", 0.0): cell(exact=5), ("paper", "ad", "S20", 0.0): cell(exact=4)}
     reached = compared.lowest_densities(gapped, {"the paper's recipe": "paper"})
     assert reached.rows == (("the paper's recipe", "20 %", "15 %", "none"),)
+    # The paper has four densities of each: 5, 10, 15, 20 of KdV, and from 20 on of the others.
+    made = compared.density_runs(gapped, {"the paper's recipe": "paper", "kernel field": "kernel"})
+    assert made.rows == (
+        ("the paper's recipe", "15 of 20", "5 of 20", "5 of 20"),
+        ("kernel field", *["0 of 20"] * 3),
+    )
     empty = results.density({}, {"the paper's recipe": "paper"})
     empty.canvas.draw()
     assert texts(empty).count("not run") == 3

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from fts.params import PAPER
+from fts.params import PAPER, TEST_SEEDS
 from fts.plots.results import TITLES, densities, published_median
 from fts.plots.style import Table, table
-from fts.studies import tables
+from fts.studies import plans, tables
 from fts.studies.published import REGIMES, Cell, Published
 from fts.studies.records import RunRecord
 from fts.studies.tables import Place, Summary
@@ -125,6 +125,20 @@ def lowest_densities(found: Mapping[Place, Summary], rows: Mapping[str, str]) ->
                     break
                 reached = percent
             cells.append("none" if reached is None else f"{reached:g} %")
+        lines.append((label, *cells))
+    return table(["method", *TITLES.values()], lines)
+
+
+def density_runs(found: Mapping[Place, Summary], rows: Mapping[str, str]) -> Table:
+    """Per row and problem the runs recorded at the paper's densities, of those it has."""
+    lines = []
+    for label, method in rows.items():
+        cells = []
+        for problem in TITLES:
+            percents = plans.PAPER_DENSITIES[problem]
+            points = densities(found, method, problem)
+            made = sum(points[percent].runs for percent in percents if percent in points)
+            cells.append(f"{made} of {len(percents) * len(TEST_SEEDS)}")
         lines.append((label, *cells))
     return table(["method", *TITLES.values()], lines)
 
