@@ -139,7 +139,7 @@ DL_PDE: dict[str, DLPDEParams] = {
     "kdv": _dl_pde("unit", (100, 100), 0.5),
     # Raw coordinates halve the field's error here, and lose the equation: the derivatives get rougher.
     "ks": _dl_pde("unit", (100, 100), 5.0),
-    "ad": _dl_pde("unit", (24, 24, 18), 2.0),
+    "ad": _dl_pde("unit", (24, 24, 18), 0.5),
 }
 
 
