@@ -1,9 +1,12 @@
 """Tables and figures of the results: what differs is listed, what is not complete is refused."""
 
+from dataclasses import replace
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+from fts.data.problems import problem
 from fts.params import TEST_SEEDS
 from fts.plots import baselines, compared, results
 from fts.studies import choose, published, tables
@@ -67,6 +70,25 @@ def test_the_choice_of_a_threshold_is_shown_with_the_papers():
     assert rows["WSINDy", "KS"][-1] == "2"
     winner = record["PDE-FIND"]["kdv"]["winner"]["threshold"]
     assert rows["PDE-FIND", "KdV"][3] == f"{winner:g}"
+
+
+def test_shares_of_true_coefficients_stand_where_the_records_say():
+    truth = problem("ks").equation
+    (run,) = [
+        one
+        for one in tables.read_study("baselines")
+        if (one.row, one.problem, one.protocol, one.seed) == ("PDE-FIND", "ks", "S20", TEST_SEEDS[0])
+    ]
+    far = replace(run, terms={"u*u_x": -9.0}, score=run.score | {"extra": []})
+    figure = baselines.shares({"as it was": [run], "far": [far]}, truth)
+    figure.canvas.draw()
+    for ax, (term, xi) in zip(figure.axes, truth.physical().items(), strict=True):
+        was, moved = (dots.get_offsets()[0, 0] for dots in ax.collections)
+        assert was == pytest.approx(run.terms[str(term)] / xi)
+        assert moved == (ax.get_xlim()[1] if str(term) == "u*u_x" else 0.0)
+        opaque = [dots.get_facecolor()[0, 3] for dots in ax.collections]
+        assert run.score["extra"]
+        assert opaque == [0.0, 1.0]
 
 
 @pytest.mark.parametrize("row", ["PDE-FIND", "WSINDy"])

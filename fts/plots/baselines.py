@@ -1,16 +1,18 @@
 """Choices, costs and fields of the competing methods -> the tables and figures about them."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
 import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
+from fts.equations.equation import Equation
 from fts.params import SHORT_NAMES
 from fts.paths.support_path import SupportPath
 from fts.plots.results import spent
-from fts.plots.style import WIDTH, Table, table
+from fts.plots.style import INK, PALETTE, WIDTH, Table, table
 from fts.studies.path_tables import true_field
 from fts.studies.published import CHOSEN
 from fts.studies.records import RunRecord
@@ -20,6 +22,8 @@ _STAGES = (
     *("max_iterations", "adam_steps", "lbfgs_iterations", "cycles", "cycle_steps"),
     *("burn_in", "sparsification"),
 )
+# Shares of a true coefficient that are drawn where they are.
+_SHARES = (-0.2, 1.4)
 
 
 def choices(record: Mapping[str, Mapping[str, Any]]) -> Table:
@@ -78,6 +82,29 @@ def ends(paths: Sequence[SupportPath], runs: Mapping[str, RunRecord]) -> Figure:
         ax.set(xticks=[], yticks=[], xlabel="$x$")
         ax.set_title("the truth" if path is None else _ended(path, runs), fontsize=10)
     panels[0].set_ylabel("$t$" if truth.ndim == 2 else "$y$")
+    return figure
+
+
+def shares(found: Mapping[str, Sequence[RunRecord]], truth: Equation) -> Figure:
+    """Every true term's coefficient as a share of the true one, a dot per run: 1 is right, 0 is dropped.
+
+    Hollow dots are runs that also report terms that are not there; what lies outside is drawn at the edge.
+    """
+    terms = truth.physical()
+    figure, panels = plt.subplots(1, len(terms), figsize=(WIDTH, 0.6 * WIDTH), sharey=True)
+    for ax, (term, xi) in zip(panels, terms.items(), strict=True):
+        for row, (color, runs) in enumerate(zip(cycle(PALETTE), found.values(), strict=False)):
+            spread = row + np.linspace(-0.25, 0.25, len(runs))
+            filled = ["none" if one.score["extra"] else color for one in runs]
+            values = [one.terms.get(str(term), 0.0) / xi for one in runs]
+            ax.scatter(
+                np.clip(values, *_SHARES), spread, s=22, clip_on=False, facecolors=filled, edgecolors=color
+            )
+        ax.axvline(1.0, color=INK, linewidth=1, zorder=0)
+        ax.set(title=f"${term.latex}$", xlim=_SHARES)
+    panels[0].set_yticks(range(len(found)), list(found))
+    panels[0].invert_yaxis()
+    figure.supxlabel("coefficient, share of the true one", color=INK, fontsize=12)
     return figure
 
 
