@@ -22,8 +22,11 @@ _RISES = 2  # the scan ends when the error has risen this often
 # Simplex search: on a window of so many length scales per axis, whose samples are as dense as all are, and on
 # so many samples of it; evaluations of the first family and of others.
 _WINDOW, _SEARCHED, _EVALUATIONS = 12.0, 10_000, (60, 30)
+# Where the scan's kernels err less than this, in deviations of the data, noise does not limit the search: so
+# many samples of a smaller window, and so many evaluations, tell as much.
+_CLEAN, _ENOUGH, _FEWER = 0.03, 2000, (32, 16)
 _PLACES = 16  # windows looked at; the one where most happens is taken
-_NEAR = 4.0  # another family is tried when its error is within this of the best
+_NEAR = 1.5  # another family is tried when its mean square is within this of the best
 
 Found = tuple[tuple[Kernel, ...], float]
 
@@ -34,15 +37,16 @@ def choose(
     sliced: str,
     rng: np.random.Generator,
     step: Callable[[], object],
-) -> tuple[Choice, float]:
-    """Kernels and nugget with the least error on what was left out, and the prior variance it implies.
+) -> tuple[Choice, Callable[[], float]]:
+    """Kernels and nugget with the least error on what was left out, and the prior variance it implies, drawn
+    when asked for.
 
     `values` are standardized; `step` is called once per evaluation.
     """
     error = _dense if len(observations) <= MOST else _by_waves
     everything, best = error(observations, values, sliced, rng, step)
     errors = tuple(float(np.sqrt(e)) for e in everything.errors(*best))
-    return Choice(*best, errors), everything.amplitude(*best, rng)
+    return Choice(*best, errors), everything.calibration(*best, rng)
 
 
 def _dense(
@@ -58,7 +62,7 @@ def _dense(
     time = SampleAxis(observations.t[:, None], (duration,), (PADDING * duration,))
     error = DenseLeftOut(on_closed_axes((space, time)), values, groupings(observations, sliced), step)
     found = _scanned(observations.domain, len(values), error)
-    return error, _simplex(found, observations.domain, error)
+    return error, _simplex(found, observations.domain, error, _EVALUATIONS)
 
 
 def _by_waves(
@@ -80,9 +84,13 @@ def _by_waves(
     # a few samples of each sensor or frame are scattered samples
     error = everything if len(few) == len(values) else within(few, domain, "")
     found = _scanned(domain, len(few), error)
-    window, rows = _window(observations, values, found[0], rng)
+    window, rows = _window(observations, values, found[0], rng, _SEARCHED)
     error = everything if window is domain else within(rows, window, sliced)
-    best = _simplex(found, domain, error)
+    evaluations = _EVALUATIONS
+    if window is not domain and error(*found) < _CLEAN**2:
+        error = within(*_window(observations, values, found[0], rng, _ENOUGH)[::-1], sliced)
+        evaluations = _FEWER
+    best = _simplex(found, domain, error, evaluations)
     announce(
         of_scattered(everything.layout, *best),
         f"fitting {len(values):,} samples",
@@ -92,15 +100,15 @@ def _by_waves(
     return everything, best
 
 
-def _simplex(found: Found, domain: Domain, error: Error) -> Found:
+def _simplex(found: Found, domain: Domain, error: Error, evaluations: tuple[int, int]) -> Found:
     """Downhill from what the scan found, then with the other family for each factor where that is near."""
-    kernels, nugget = lowered(*found, domain.extents, error, _EVALUATIONS[0])
+    kernels, nugget = lowered(*found, domain.extents, error, evaluations[0])
     for axis in range(len(kernels)):
         other = FAMILIES[1 - FAMILIES.index(kernels[axis].family)]
         changed = Kernel(other, kernels[axis].lengths)
         trial = (*kernels[:axis], changed, *kernels[axis + 1 :])
         if error(trial, nugget) < _NEAR * error(kernels, nugget):
-            candidate = lowered(trial, nugget, domain.extents, error, _EVALUATIONS[1])
+            candidate = lowered(trial, nugget, domain.extents, error, evaluations[1])
             if error(*candidate) < error(kernels, nugget):
                 kernels, nugget = candidate
     return kernels, nugget
@@ -111,14 +119,16 @@ def _scanned(domain: Domain, count: int, error: Error) -> Found:
     least = count ** (-1 / (len(extents) + 1))
     found = []
     for family in FAMILIES:
-        fraction, rises, lowest = _LARGEST, 0, np.inf
+        fraction, rises, lowest, nuggets = _LARGEST, 0, np.inf, _NUGGETS
         while fraction > least and rises < _RISES:
             kernels = (
                 Kernel(family, tuple(fraction * e for e in extents)),
                 Kernel(family, (fraction * duration,)),
             )
-            tried = [(error(kernels, nugget), kernels, nugget) for nugget in _NUGGETS]
+            tried = [(error(kernels, nugget), kernels, nugget) for nugget in nuggets]
             best = min(tried, key=lambda entry: entry[0])
+            # where a nugget is too small it is so for shorter scales as well, and its solves take longest
+            nuggets = nuggets if best is tried[0] else nuggets[-1:]
             rises += best[0] > lowest
             lowest = min(lowest, best[0])
             found.append(best)
@@ -132,15 +142,24 @@ def _rows(count: int, most: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _window(
-    observations: Observations, values: np.ndarray, kernels: tuple[Kernel, ...], rng: np.random.Generator
+    observations: Observations,
+    values: np.ndarray,
+    kernels: tuple[Kernel, ...],
+    rng: np.random.Generator,
+    most: int,
 ) -> tuple[Domain, np.ndarray]:
-    """A box of a dozen length scales per axis where most happens, and rows of samples in it."""
+    """A box of a dozen length scales per axis, or of about `most` samples if that is smaller, where most
+    happens, and rows of samples in it.
+    """
     domain = observations.domain
     lengths = np.array([length for chosen in kernels for length in chosen.lengths])
     low, extents = np.array((*domain.low, domain.t0)), np.array(domain.extents)
-    if len(observations) <= _SEARCHED:
+    if len(observations) <= most:
         return domain, np.arange(len(observations))
     size = np.minimum(extents, _WINDOW * lengths)
+    if most < _SEARCHED:  # a larger one is thinned instead
+        share = most / (len(observations) * float(np.prod(size / extents)))
+        size = size * min(1.0, share ** (1 / len(size)))
     points = np.column_stack([observations.x, observations.t])
     best = (-1.0, low, np.arange(0))
     for _ in range(_PLACES):
@@ -154,4 +173,4 @@ def _window(
     window = Domain(
         tuple(corner[:-1].tolist()), tuple(ends[:-1].tolist()), float(corner[-1]), float(ends[-1]), closed
     )
-    return window, inside[_rows(len(inside), _SEARCHED, rng)]
+    return window, inside[_rows(len(inside), most, rng)]
