@@ -88,7 +88,8 @@ def _by_waves(
     error = everything if window is domain else within(rows, window, sliced)
     evaluations = _EVALUATIONS
     if window is not domain and error(*found) < _CLEAN**2:
-        error = within(*_window(observations, values, found[0], rng, _ENOUGH)[::-1], sliced)
+        window, rows = _window(observations, values, found[0], rng, _ENOUGH)
+        error = within(rows, window, sliced)
         evaluations = _FEWER
     best = _simplex(found, domain, error, evaluations)
     announce(
