@@ -23,8 +23,9 @@ _RISES = 2  # the scan ends when the error has risen this often
 # so many samples of it; evaluations of the first family and of others.
 _WINDOW, _SEARCHED, _EVALUATIONS = 12.0, 10_000, (60, 30)
 # Where the scan's kernels err less than this, in deviations of the data, noise does not limit the search: so
-# many samples of a smaller window, and so many evaluations, tell as much.
-_CLEAN, _ENOUGH, _FEWER = 0.03, 2000, (32, 16)
+# many samples of a smaller window, and so many evaluations, tell as much, unless all samples err by more than
+# this times the mean square of that window, as along the tracks of probes.
+_CLEAN, _ENOUGH, _FEWER, _AGREE = 0.03, 2000, (32, 16), 4.0
 _PLACES = 16  # windows looked at; the one where most happens is taken
 _NEAR = 1.5  # another family is tried when its mean square is within this of the best
 
@@ -86,19 +87,24 @@ def _by_waves(
     found = _scanned(domain, len(few), error)
     window, rows = _window(observations, values, found[0], rng, _SEARCHED)
     error = everything if window is domain else within(rows, window, sliced)
-    evaluations = _EVALUATIONS
     if window is not domain and error(*found) < _CLEAN**2:
-        window, rows = _window(observations, values, found[0], rng, _ENOUGH)
-        error = within(rows, window, sliced)
-        evaluations = _FEWER
-    best = _simplex(found, domain, error, evaluations)
-    announce(
-        of_scattered(everything.layout, *best),
-        f"fitting {len(values):,} samples",
-        "thin them, or give those of a shorter record",
-    )
-    everything.least = min(everything.least, error.least)
+        smaller, few = _window(observations, values, found[0], rng, _ENOUGH)
+        quick = within(few, smaller, sliced)
+        best = _simplex(found, domain, quick, _FEWER)
+        _prepare(everything, quick, best)
+        if everything(*best) < _AGREE * quick(*best):
+            return everything, best
+    best = _simplex(found, domain, error, _EVALUATIONS)
+    _prepare(everything, error, best)
     return everything, best
+
+
+def _prepare(everything: LeftOut, searched: LeftOut, best: Found) -> None:
+    """Say how long all samples will take, and solve for them as accurately as the search did."""
+    count = len(everything.values)
+    seconds = of_scattered(everything.layout, *best)
+    announce(seconds, f"fitting {count:,} samples", "thin them, or give those of a shorter record")
+    everything.least = min(everything.least, searched.least)
 
 
 def _simplex(found: Found, domain: Domain, error: Error, evaluations: tuple[int, int]) -> Found:
