@@ -24,7 +24,7 @@ from fts.observations import Observations, distinct_rows
 _FEW = 8  # samples per sensor, or per frame, at least, for these to be slices
 _MOST_SLICES = 2000  # their kernel matrix is decomposed
 # A solve that has come close when its steps end is kept: ten times the nugget costs more than the rest does.
-_TOLERANCE, _CLOSE, _MOST, _EASIER = 1e-7, 3e-6, 1500, 10.0
+_TOLERANCE, _CLOSE, _MOST, _EASIER = 1e-7, 1e-6, 1500, 10.0
 
 
 @dataclass(frozen=True)
