@@ -1,6 +1,7 @@
 """Scattered samples -> kernels, length scales and nugget: those that predict samples left out best."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
@@ -20,16 +21,28 @@ from fts.observations import Observations
 _LARGEST, _RATIO, _NUGGETS, _SCANNED = 0.5, 1.7, (1e-6, 1e-2), 4000
 _RISES = 2  # the scan ends when the error has risen this often
 # Simplex search: on a window of so many length scales per axis, whose samples are as dense as all are, and on
-# so many samples of it; evaluations of the first family and of others.
-_WINDOW, _SEARCHED, _EVALUATIONS = 12.0, 10_000, (60, 30)
+# so many samples of it.
+_WINDOW, _SEARCHED = 12.0, 10_000
 # Where the scan's kernels err less than this, in deviations of the data, noise does not limit the search: so
 # many samples of a smaller window, and so many evaluations, tell as much, unless all samples err by more than
 # this times the mean square of that window, as along the tracks of probes.
-_CLEAN, _ENOUGH, _FEWER, _AGREE = 0.03, 2000, (32, 16), 4.0
+_CLEAN, _ENOUGH, _AGREE = 0.03, 2000, 4.0
 _PLACES = 16  # windows looked at; the one where most happens is taken
-_NEAR = 1.5  # another family is tried when its mean square is within this of the best
+_HOPELESS = 4.0  # times the mean square of a larger nugget: a smaller one is not tried at shorter scales
 
 Found = tuple[tuple[Kernel, ...], float]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Evaluations of a simplex search, and how near in mean square another family must come to get some."""
+
+    first: int
+    others: int
+    near: float
+
+
+_WHOLE, _QUICK = Effort(60, 30, 4.0), Effort(32, 16, 1.5)
 
 
 def choose(
@@ -39,8 +52,7 @@ def choose(
     rng: np.random.Generator,
     step: Callable[[], object],
 ) -> tuple[Choice, Callable[[], float]]:
-    """Kernels and nugget with the least error on what was left out, and the prior variance it implies, drawn
-    when asked for.
+    """Kernels and nugget with the least error on what was left out, and what draws the variance it implies.
 
     `values` are standardized; `step` is called once per evaluation.
     """
@@ -63,7 +75,7 @@ def _dense(
     time = SampleAxis(observations.t[:, None], (duration,), (PADDING * duration,))
     error = DenseLeftOut(on_closed_axes((space, time)), values, groupings(observations, sliced), step)
     found = _scanned(observations.domain, len(values), error)
-    return error, _simplex(found, observations.domain, error, _EVALUATIONS)
+    return error, _simplex(found, observations.domain, error, _WHOLE)
 
 
 def _by_waves(
@@ -90,11 +102,11 @@ def _by_waves(
     if window is not domain and error(*found) < _CLEAN**2:
         smaller, few = _window(observations, values, found[0], rng, _ENOUGH)
         quick = within(few, smaller, sliced)
-        best = _simplex(found, domain, quick, _FEWER)
+        best = _simplex(found, domain, quick, _QUICK)
         _prepare(everything, quick, best)
         if everything(*best) < _AGREE * quick(*best):
             return everything, best
-    best = _simplex(found, domain, error, _EVALUATIONS)
+    best = _simplex(found, domain, error, _WHOLE)
     _prepare(everything, error, best)
     return everything, best
 
@@ -107,15 +119,15 @@ def _prepare(everything: LeftOut, searched: LeftOut, best: Found) -> None:
     everything.least = min(everything.least, searched.least)
 
 
-def _simplex(found: Found, domain: Domain, error: Error, evaluations: tuple[int, int]) -> Found:
+def _simplex(found: Found, domain: Domain, error: Error, effort: Effort) -> Found:
     """Downhill from what the scan found, then with the other family for each factor where that is near."""
-    kernels, nugget = lowered(*found, domain.extents, error, evaluations[0])
+    kernels, nugget = lowered(*found, domain.extents, error, effort.first)
     for axis in range(len(kernels)):
         other = FAMILIES[1 - FAMILIES.index(kernels[axis].family)]
         changed = Kernel(other, kernels[axis].lengths)
         trial = (*kernels[:axis], changed, *kernels[axis + 1 :])
-        if error(trial, nugget) < _NEAR * error(kernels, nugget):
-            candidate = lowered(trial, nugget, domain.extents, error, evaluations[1])
+        if error(trial, nugget) < effort.near * error(kernels, nugget):
+            candidate = lowered(trial, nugget, domain.extents, error, effort.others)
             if error(*candidate) < error(kernels, nugget):
                 kernels, nugget = candidate
     return kernels, nugget
@@ -135,7 +147,7 @@ def _scanned(domain: Domain, count: int, error: Error) -> Found:
             tried = [(error(kernels, nugget), kernels, nugget) for nugget in nuggets]
             best = min(tried, key=lambda entry: entry[0])
             # where a nugget is too small it is so for shorter scales as well, and its solves take longest
-            nuggets = nuggets if best is tried[0] else nuggets[-1:]
+            nuggets = tuple(s for value, _, s in tried if s >= best[2] or value < _HOPELESS * best[0])
             rises += best[0] > lowest
             lowest = min(lowest, best[0])
             found.append(best)
