@@ -30,6 +30,55 @@ def test_the_plan_has_every_layout_noise_and_kernel():
     assert peer == {("N5000", 0.75), ("N100", 0.01)}
 
 
+# A coefficient error that grows by more than this is worse.
+WORSE = 1.1
+
+
+def _worse(
+    ours: dict[tables.Place, tables.Summary],
+    row: str,
+    today: dict[tables.Place, tables.Summary],
+    other: str,
+) -> list[tables.Place]:
+    """Places of `row` with fewer recoveries than `other` has there, or as many and a worse median E_xi."""
+    found = []
+    for place, mine in ours.items():
+        theirs = today.get((other, *place[1:])) if place[0] == row else None
+        if theirs is None:
+            continue
+        assert mine.runs == theirs.runs == len(TEST_SEEDS)
+        if mine.exact < theirs.exact or (mine.exact == theirs.exact and mine.e_xi > WORSE * theirs.e_xi):
+            found.append(place)
+    return found
+
+
+def test_no_regime_of_fixed_sensors_is_worse_than_the_tables_have_it():
+    ours = tables.summarize(tables.read_study("samples"))
+    today = {
+        place: cell
+        for study in ("main", "density")
+        for place, cell in tables.summarize(tables.read_study(study)).items()
+    }
+    fixed = {place[1:] for place in ours if place[0] == "separable"}
+    assert len(fixed) == 6
+    assert all(("kernel", *place) in today for place in fixed)
+    # the separable kernel is the default: it must give what the other chapters' tables show
+    assert _worse(ours, "separable", today, "kernel") == []
+    assert _worse(today, "kernel", ours, "separable") == []
+    # the travelling one is to be better, and never worse than it
+    assert _worse(ours, "travelling", ours, "separable") == []
+    assert _worse(ours, "travelling", today, "kernel") == []
+
+
+def test_what_is_worse_is_seen():
+    cells = _cells()
+    place = ("travelling", "kdv", "S5", 0.0)
+    assert _worse(cells, "travelling", cells, "separable") == []
+    for change in ({"exact": cells[place].exact - 1}, {"e_xi": 1.2 * cells[place].e_xi}):
+        changed = cells | {place: replace(cells[place], **change)}
+        assert _worse(changed, "travelling", cells, "separable") == [place]
+
+
 def test_what_discover_says_is_recorded_with_its_verdict():
     task = next(task for task in plans.samples((42,)) if task.problem == "burgers")
     task = replace(task, protocol="S50", noise=0.0)

@@ -221,6 +221,24 @@ def test_holes_and_own_clocks_keep_the_quality_of_the_grid(jitter: float, drop: 
     assert error(_sensors(jitter, drop)) < allowed * error(_sensors(0.0, 0))
 
 
+def test_what_fills_holes_does_not_pass_for_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without filling them anew from the field, a clean grid with holes errs thousands of times as much."""
+    x, t = (np.arange(30) + 0.5) / 15, np.linspace(-1, 1, 40)
+    xx, tt = (a.ravel() for a in np.meshgrid(x, t, indexing="ij"))
+    keep = np.random.default_rng(5).random(xx.size) < 0.7
+    assert keep.sum() > holes.MOST
+
+    def error(kept: np.ndarray) -> float:
+        samples = Observations(xx[kept, None], tt[kept], _wave(xx, tt)[kept], DOMAINS[0])
+        posterior = closed_form.given(samples, progress=False)
+        return float(np.std(posterior.on_grid(*GRID) - TRUTH) / TRUTH.std())
+
+    holed = error(keep)
+    assert holed < 1e-5
+    monkeypatch.setattr(holes, "_refined", lambda *_: None)
+    assert error(keep) > 100 * holed
+
+
 def test_few_holes_converge_to_the_full_grid() -> None:
     full = closed_form.given(_sensors(0.0, 0), progress=False)
     one = condition_holed(_sensors(0.0, 1), np.random.default_rng(0), _silent)

@@ -3,13 +3,16 @@
 import numpy as np
 import pytest
 
+import fts
 from fts.domain import Domain
 from fts.fields.frozen import load
-from fts.kernel import closed_form
+from fts.kernel import closed_form, speeds
 from fts.kernel.posterior import Posterior
 from fts.kernel.search import Choice
+from fts.kernel.speeds import travel
 from fts.kernel.travelling import Part, TravellingPosterior, differences
 from fts.observations import Observations
+from fts.params import DEVELOPMENT_SEEDS
 
 NUGGET = 1e-3
 DOMAINS = (
@@ -93,3 +96,19 @@ def test_where_nothing_travels_the_separable_field_stays_bit_for_bit(field, nois
     assert isinstance(kept, Posterior)
     separable = closed_form.given(observations, progress=False)
     assert np.array_equal(kept.on_grid(*GRID), separable.on_grid(*GRID))
+
+
+def test_on_ks_one_part_at_rest_is_enough_and_the_field_stays_bit_for_bit() -> None:
+    """Sensors left out are predicted to a per mille by products: no kernel that travels is clearly better."""
+    ks = fts.simulate("ks")
+    observations = fts.observe(ks, "S20", seed=DEVELOPMENT_SEEDS[0])
+    separable = closed_form.given(observations, progress=False)
+    searched = []
+    kept = travel(observations, separable, np.random.default_rng(0), lambda: searched.append(1))
+    # the search was made, not left out because the separable kernel does well
+    assert max(separable.choice.errors) > speeds._WELL
+    assert len(searched) > 10
+    assert kept is separable
+    products, follows = (closed_form.freeze(process, observations) for process in (separable, kept))
+    assert follows.made.recipe == "kernel"
+    assert np.array_equal(follows.on_grid(*ks.axes, ks.t), products.on_grid(*ks.axes, ks.t))

@@ -43,10 +43,12 @@ class DenseLeftOut:
         """One mean square per way."""
         return tuple(error for error, _ in self._measured(kernels, nugget))
 
-    def amplitude(self, kernels: tuple[Kernel, ...], nugget: float, rng: np.random.Generator) -> float:
+    def calibration(
+        self, kernels: tuple[Kernel, ...], nugget: float, rng: np.random.Generator
+    ) -> Callable[[], float]:
         """Prior variance for which samples left out in the worst way err as much as the process expects."""
         error, expected = max(self._measured(kernels, nugget))
-        return error / expected
+        return lambda: error / expected
 
     def _measured(self, kernels: tuple[Kernel, ...], nugget: float) -> list[tuple[float, float]]:
         """Mean square and expected square, per way."""

@@ -11,6 +11,7 @@ from functools import cached_property, reduce
 
 import numpy as np
 from jaxtyping import Bool, Float
+from scipy.interpolate import CubicSpline
 
 from fts.kernel import conjugate
 from fts.kernel.covariance import Kernel, SampleAxis, Spectrum, decompose, factors, multiply, rotate
@@ -22,6 +23,10 @@ from fts.observations import Observations, distinct_rows, tensor_axes
 MOST_PER_SAMPLE = 4  # points of the grid per sample beyond which samples count as scattered
 _FEW_HOLES = 0.02  # share up to which what fills them hardly matters
 _TOLERANCE, _MOST = 1e-8, 1000
+# Where the first field leaves less than this of its samples, in their deviation, holes are completed anew so
+# many times, with nuggets whose solves converge; where it leaves more, noise is what limits the search.
+_NOISE, _ROUNDS, _SOLVABLE = 0.03, 2, 1e-9
+_CUBIC = 4  # samples of a sensor that a cubic spline takes
 # Simplex search: share of slices left out, evaluations, solves.
 _SHARE, _EVALUATIONS, _LEAST_NUGGET = 0.1, 40, 1e-14
 _ACCURACY, _LOOSEST, _MOST_SEARCHING = 0.03, 1e-2, 150
@@ -98,13 +103,17 @@ def choose(
 ) -> tuple[Choice, Selected, conjugate.Solution, Float[np.ndarray, "..."]]:
     """Kernels and nugget by what they predict of slices left out; the completed grid comes last.
 
-    The search on the grid completed along time comes first. Where holes are many, what fills them is a part
-    of that verdict, and a simplex search follows by the error at real samples left out.
+    The search on the grid completed along time comes first. What fills the holes is a part of its verdict:
+    without noise they are filled anew from the field it gave, under noise a simplex search follows by the
+    error at real samples left out.
     """
-    completed = _along_time(samples)
-    choice = search(samples.parts, completed, step)
-    if 1 - samples.known.mean() > _FEW_HOLES:
-        error = _dense(samples, step) if samples.known.sum() <= MOST else LeftOutOfGrid(samples, rng, step)
+    choice = search(samples.parts, _along_time(samples), step)
+    few = samples.known.sum() <= MOST
+    refined = None if few else _refined(samples, choice, step)
+    if refined is not None:
+        choice = refined
+    elif 1 - samples.known.mean() > _FEW_HOLES:
+        error = _dense(samples, step) if few else LeftOutOfGrid(samples, rng, step)
         extents = tuple(extent for part in samples.parts for extent in part.extents)
         kernels, nugget = lowered(choice.kernels, choice.nugget, extents, error, _EVALUATIONS)
         choice = Choice(kernels, nugget, tuple(float(np.sqrt(e)) for e in error.errors(kernels, nugget)))
@@ -113,6 +122,22 @@ def choose(
     mean = system.at_samples(solution.z)
     noise = np.std((samples.values - mean)[samples.known]) * rng.standard_normal(mean.shape)
     return choice, system, solution, np.where(samples.known, samples.values, mean + noise)
+
+
+def _refined(samples: Holed, choice: Choice, step: Callable[[], object]) -> Choice | None:
+    """The search again on holes filled from the field before; None where noise limits that field.
+
+    A line between neighbours errs as noise of a few per cent would. The field errs less, and along time what
+    it leaves of the samples is smooth: added back, it takes the holes to where the samples are.
+    """
+    for _ in range(_ROUNDS):
+        system = _system(samples, choice.kernels, max(choice.nugget, _SOLVABLE), samples.known)
+        mean = system.at_samples(system.solve(samples.values).z)
+        left = Holed(samples.parts, samples.known, np.where(samples.known, samples.values - mean, 0))
+        if np.std(left.values[left.known]) > _NOISE:
+            return None
+        choice = search(samples.parts, mean + _smoothly(left), step, _SOLVABLE)
+    return choice
 
 
 class LeftOutOfGrid:
@@ -162,8 +187,23 @@ def _dense(samples: Holed, step: Callable[[], object]) -> DenseLeftOut:
 
 def _along_time(samples: Holed) -> Float[np.ndarray, "..."]:
     """Holes filled linearly between the samples of the same sensor."""
+    return _filled(samples, np.interp)
+
+
+def _smoothly(samples: Holed) -> Float[np.ndarray, "..."]:
+    """The same by a cubic spline, which beyond the first and last sample stays what it is there."""
+    return _filled(samples, _cubic)
+
+
+def _cubic(wanted: np.ndarray, t: np.ndarray, values: np.ndarray) -> np.ndarray:
+    if len(t) < _CUBIC:
+        return np.interp(wanted, t, values)
+    return CubicSpline(t, values)(np.clip(wanted, t[0], t[-1]))
+
+
+def _filled(samples: Holed, between: Callable[..., np.ndarray]) -> Float[np.ndarray, "..."]:
     t = samples.parts[-1].points[:, 0]
     rows = samples.values.reshape(-1, len(t)).copy()
     for row, known in zip(rows, samples.known.reshape(rows.shape), strict=True):
-        row[~known] = np.interp(t[~known], t[known], row[known])
+        row[~known] = between(t[~known], t[known], row[known])
     return rows.reshape(samples.values.shape)

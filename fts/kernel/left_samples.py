@@ -5,6 +5,7 @@ At random; whole sensors, or places that a probe would have passed; whole frames
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -34,11 +35,9 @@ class LeftOut:
     known: dict[tuple[tuple[Kernel, ...], float], tuple[float, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        o, self._sums = self.observations, list[Sums]()
+        o = self.observations
         self.masks = masks_of(groupings(o, self.sliced), len(o), self.rng)
-        for mask in self.masks:
-            layout = arrange(o.x[~mask], o.t[~mask], o.domain, self.sliced)
-            self._sums.append(Sums(layout, self.values[~mask]))
+        self._sums = [_staying(o, self.values, self.sliced, mask) for mask in self.masks]
 
     def __call__(self, kernels: tuple[Kernel, ...], nugget: float) -> float:
         return sum(self.errors(kernels, nugget))
@@ -55,15 +54,27 @@ class LeftOut:
             self.least = min(self.least, sum(self.known[key]))
         return self.known[key]
 
-    def amplitude(self, kernels: tuple[Kernel, ...], nugget: float, rng: np.random.Generator) -> float:
-        """Prior variance for which samples left out in the worst way err as much as the process expects."""
+    def calibration(
+        self, kernels: tuple[Kernel, ...], nugget: float, rng: np.random.Generator
+    ) -> Callable[[], float]:
+        """Prior variance for which samples left out in the worst way err as much as the process expects.
+
+        It takes as long as the field and is drawn when first asked for, which a field alone never does; until
+        then one mask is kept, not the sums.
+        """
         errors = self.errors(kernels, nugget)
         worst = int(np.argmax(errors))
-        system = build(self._sums[worst], kernels, nugget)
-        rows = np.flatnonzero(self.masks[worst])[:_CALIBRATED]
-        x, t = self.observations.x[rows], self.observations.t[rows]
-        spread = [drawn_error(self._sums[worst], system, x, t, rng) ** 2 for _ in range(_DRAWS)]
-        return errors[worst] / (float(np.mean(spread)) + nugget)
+        o, values, sliced, mask = self.observations, self.values, self.sliced, self.masks[worst]
+
+        @cache
+        def amplitude() -> float:
+            sums = _staying(o, values, sliced, mask)
+            rows = np.flatnonzero(mask)[:_CALIBRATED]
+            system = build(sums, kernels, nugget)
+            spread = [drawn_error(sums, system, o.x[rows], o.t[rows], rng) ** 2 for _ in range(_DRAWS)]
+            return errors[worst] / (float(np.mean(spread)) + nugget)
+
+        return amplitude
 
     @property
     def layout(self) -> Arranged:
@@ -81,6 +92,12 @@ class LeftOut:
         rows = np.flatnonzero(mask)[:_HELD]
         predicted = mean_of(system, solution.z).at(self.observations.x[rows], self.observations.t[rows])
         return float(np.mean((predicted - self.values[rows]) ** 2))
+
+
+def _staying(observations: Observations, values: np.ndarray, sliced: str, mask: np.ndarray) -> Sums:
+    """Sums of the samples that are not left out."""
+    o = observations
+    return Sums(arrange(o.x[~mask], o.t[~mask], o.domain, sliced), values[~mask])
 
 
 def groupings(observations: Observations, sliced: str) -> list[Int[np.ndarray, " n"] | None]:

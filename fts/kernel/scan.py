@@ -1,6 +1,7 @@
 """Scattered samples -> kernels, length scales and nugget: those that predict samples left out best."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
@@ -20,12 +21,28 @@ from fts.observations import Observations
 _LARGEST, _RATIO, _NUGGETS, _SCANNED = 0.5, 1.7, (1e-6, 1e-2), 4000
 _RISES = 2  # the scan ends when the error has risen this often
 # Simplex search: on a window of so many length scales per axis, whose samples are as dense as all are, and on
-# so many samples of it; evaluations of the first family and of others.
-_WINDOW, _SEARCHED, _EVALUATIONS = 12.0, 10_000, (60, 30)
+# so many samples of it.
+_WINDOW, _SEARCHED = 12.0, 10_000
+# Where the scan's kernels err less than this, in deviations of the data, noise does not limit the search: so
+# many samples of a smaller window, and so many evaluations, tell as much, unless all samples err by more than
+# this times the mean square of that window, as along the tracks of probes.
+_CLEAN, _ENOUGH, _AGREE = 0.03, 2000, 4.0
 _PLACES = 16  # windows looked at; the one where most happens is taken
-_NEAR = 4.0  # another family is tried when its error is within this of the best
+_HOPELESS = 4.0  # times the mean square of a larger nugget: a smaller one is not tried at shorter scales
 
 Found = tuple[tuple[Kernel, ...], float]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Evaluations of a simplex search, and how near in mean square another family must come to get some."""
+
+    first: int
+    others: int
+    near: float
+
+
+_WHOLE, _QUICK = Effort(60, 30, 4.0), Effort(32, 16, 1.5)
 
 
 def choose(
@@ -34,15 +51,15 @@ def choose(
     sliced: str,
     rng: np.random.Generator,
     step: Callable[[], object],
-) -> tuple[Choice, float]:
-    """Kernels and nugget with the least error on what was left out, and the prior variance it implies.
+) -> tuple[Choice, Callable[[], float]]:
+    """Kernels and nugget with the least error on what was left out, and what draws the variance it implies.
 
     `values` are standardized; `step` is called once per evaluation.
     """
     error = _dense if len(observations) <= MOST else _by_waves
     everything, best = error(observations, values, sliced, rng, step)
     errors = tuple(float(np.sqrt(e)) for e in everything.errors(*best))
-    return Choice(*best, errors), everything.amplitude(*best, rng)
+    return Choice(*best, errors), everything.calibration(*best, rng)
 
 
 def _dense(
@@ -58,7 +75,7 @@ def _dense(
     time = SampleAxis(observations.t[:, None], (duration,), (PADDING * duration,))
     error = DenseLeftOut(on_closed_axes((space, time)), values, groupings(observations, sliced), step)
     found = _scanned(observations.domain, len(values), error)
-    return error, _simplex(found, observations.domain, error)
+    return error, _simplex(found, observations.domain, error, _WHOLE)
 
 
 def _by_waves(
@@ -80,27 +97,37 @@ def _by_waves(
     # a few samples of each sensor or frame are scattered samples
     error = everything if len(few) == len(values) else within(few, domain, "")
     found = _scanned(domain, len(few), error)
-    window, rows = _window(observations, values, found[0], rng)
+    window, rows = _window(observations, values, found[0], rng, _SEARCHED)
     error = everything if window is domain else within(rows, window, sliced)
-    best = _simplex(found, domain, error)
-    announce(
-        of_scattered(everything.layout, *best),
-        f"fitting {len(values):,} samples",
-        "thin them, or give those of a shorter record",
-    )
-    everything.least = min(everything.least, error.least)
+    if window is not domain and error(*found) < _CLEAN**2:
+        smaller, few = _window(observations, values, found[0], rng, _ENOUGH)
+        quick = within(few, smaller, sliced)
+        best = _simplex(found, domain, quick, _QUICK)
+        _prepare(everything, quick, best)
+        if everything(*best) < _AGREE * quick(*best):
+            return everything, best
+    best = _simplex(found, domain, error, _WHOLE)
+    _prepare(everything, error, best)
     return everything, best
 
 
-def _simplex(found: Found, domain: Domain, error: Error) -> Found:
+def _prepare(everything: LeftOut, searched: LeftOut, best: Found) -> None:
+    """Say how long all samples will take, and solve for them as accurately as the search did."""
+    count = len(everything.values)
+    seconds = of_scattered(everything.layout, *best)
+    announce(seconds, f"fitting {count:,} samples", "thin them, or give those of a shorter record")
+    everything.least = min(everything.least, searched.least)
+
+
+def _simplex(found: Found, domain: Domain, error: Error, effort: Effort) -> Found:
     """Downhill from what the scan found, then with the other family for each factor where that is near."""
-    kernels, nugget = lowered(*found, domain.extents, error, _EVALUATIONS[0])
+    kernels, nugget = lowered(*found, domain.extents, error, effort.first)
     for axis in range(len(kernels)):
         other = FAMILIES[1 - FAMILIES.index(kernels[axis].family)]
         changed = Kernel(other, kernels[axis].lengths)
         trial = (*kernels[:axis], changed, *kernels[axis + 1 :])
-        if error(trial, nugget) < _NEAR * error(kernels, nugget):
-            candidate = lowered(trial, nugget, domain.extents, error, _EVALUATIONS[1])
+        if error(trial, nugget) < effort.near * error(kernels, nugget):
+            candidate = lowered(trial, nugget, domain.extents, error, effort.others)
             if error(*candidate) < error(kernels, nugget):
                 kernels, nugget = candidate
     return kernels, nugget
@@ -111,14 +138,16 @@ def _scanned(domain: Domain, count: int, error: Error) -> Found:
     least = count ** (-1 / (len(extents) + 1))
     found = []
     for family in FAMILIES:
-        fraction, rises, lowest = _LARGEST, 0, np.inf
+        fraction, rises, lowest, nuggets = _LARGEST, 0, np.inf, _NUGGETS
         while fraction > least and rises < _RISES:
             kernels = (
                 Kernel(family, tuple(fraction * e for e in extents)),
                 Kernel(family, (fraction * duration,)),
             )
-            tried = [(error(kernels, nugget), kernels, nugget) for nugget in _NUGGETS]
+            tried = [(error(kernels, nugget), kernels, nugget) for nugget in nuggets]
             best = min(tried, key=lambda entry: entry[0])
+            # where a nugget is too small it is so for shorter scales as well, and its solves take longest
+            nuggets = tuple(s for value, _, s in tried if s >= best[2] or value < _HOPELESS * best[0])
             rises += best[0] > lowest
             lowest = min(lowest, best[0])
             found.append(best)
@@ -132,15 +161,24 @@ def _rows(count: int, most: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _window(
-    observations: Observations, values: np.ndarray, kernels: tuple[Kernel, ...], rng: np.random.Generator
+    observations: Observations,
+    values: np.ndarray,
+    kernels: tuple[Kernel, ...],
+    rng: np.random.Generator,
+    most: int,
 ) -> tuple[Domain, np.ndarray]:
-    """A box of a dozen length scales per axis where most happens, and rows of samples in it."""
+    """A box of a dozen length scales per axis, or of about `most` samples if that is smaller, where most
+    happens, and rows of samples in it.
+    """
     domain = observations.domain
     lengths = np.array([length for chosen in kernels for length in chosen.lengths])
     low, extents = np.array((*domain.low, domain.t0)), np.array(domain.extents)
-    if len(observations) <= _SEARCHED:
+    if len(observations) <= most:
         return domain, np.arange(len(observations))
     size = np.minimum(extents, _WINDOW * lengths)
+    if most < _SEARCHED:  # a larger one is thinned instead
+        share = most / (len(observations) * float(np.prod(size / extents)))
+        size = size * min(1.0, share ** (1 / len(size)))
     points = np.column_stack([observations.x, observations.t])
     best = (-1.0, low, np.arange(0))
     for _ in range(_PLACES):
@@ -154,4 +192,4 @@ def _window(
     window = Domain(
         tuple(corner[:-1].tolist()), tuple(ends[:-1].tolist()), float(corner[-1]), float(ends[-1]), closed
     )
-    return window, inside[_rows(len(inside), _SEARCHED, rng)]
+    return window, inside[_rows(len(inside), most, rng)]

@@ -34,26 +34,31 @@ class Choice:
 
 
 def search(
-    parts: tuple[SampleAxis, ...], values: Float[np.ndarray, "..."], step: Callable[[], object]
+    parts: tuple[SampleAxis, ...],
+    values: Float[np.ndarray, "..."],
+    step: Callable[[], object],
+    least: float = _NUGGETS[0],
 ) -> Choice:
     """Kernels, length scales and nugget with the least error on left-out slices and pairs, over all axes.
 
     A slice is a frame, a sensor or a grid line: what a protocol leaves out is what the criterion leaves out.
-    `values` have mean zero and unit variance; `step` is called once per factor and sweep, and at the end.
+    `values` have mean zero and unit variance; `step` is called once per factor and sweep, and at the end. No
+    nugget is below `least`.
     """
+    allowed = tuple(s for s in _NUGGETS if s >= least)
     every = range(len(parts))
     size = prod(len(part.points) for part in parts)
     # eigenvectors of every axis that is no circle, and their products with all values
     turned = (len(part.points) for part in parts if not part.circulant)
     if sum(n**3 + n * size for n in turned) > _OPERATIONS:
-        return _search_thinned(parts, values, step)
+        return _search_thinned(parts, values, step, least)
     error = _errors(parts, values)
     kernels = tuple(_candidates(part)[1] for part in parts)
     # The axis with the largest error decides about the nugget; the others follow it.
-    order = sorted(every, key=lambda axis: -min(sum(error(kernels, s, axis)) for s in _NUGGETS[::2]))
-    nugget = _NUGGETS[0]
+    order = sorted(every, key=lambda axis: -min(sum(error(kernels, s, axis)) for s in allowed[::2]))
+    nugget = allowed[0]
     for sweep, axis in product(range(_SWEEPS), order):
-        nuggets = _NUGGETS if (sweep, axis) == (0, order[0]) else (nugget,)
+        nuggets = allowed if (sweep, axis) == (0, order[0]) else (nugget,)
         around = [
             (*kernels[:axis], candidate, *kernels[axis + 1 :]) for candidate in _candidates(parts[axis])
         ]
@@ -62,18 +67,20 @@ def search(
         kernels = around[best]
         step()
     kernels, nugget = polish(
-        kernels, nugget, lambda k, s: sum(sum(error(k, s, axis)) for axis in every), _STEPS
+        kernels, nugget, lambda k, s: sum(sum(error(k, s, axis)) for axis in every), _STEPS, least
     )
     step()
     return Choice(kernels, nugget, tuple(float(np.sqrt(error(kernels, nugget, axis)[0])) for axis in every))
 
 
-def _search_thinned(parts: tuple[SampleAxis, ...], values: np.ndarray, step: Callable[[], object]) -> Choice:
+def _search_thinned(
+    parts: tuple[SampleAxis, ...], values: np.ndarray, step: Callable[[], object], least: float
+) -> Choice:
     """The better of two searches, on slices from all over and on a block, judged where samples are dense."""
     spread, block = (
         _part_of(parts, values, [pick(part) for part in parts]) for pick in (_every_so_many, _innermost)
     )
-    found = [search(*thinned, step) for thinned in (spread, block)]
+    found = [search(*thinned, step, least) for thinned in (spread, block)]
     judge = _errors(*block)
 
     def judged(choice: Choice) -> tuple[float, ...]:
@@ -151,6 +158,7 @@ def polish(
     nugget: float,
     error: Callable[[tuple[Kernel, ...], float], float],
     steps: Sequence[tuple[float, float]],
+    least: float,
 ) -> tuple[tuple[Kernel, ...], float]:
     """Pattern search over all length scales and the nugget, downhill; `steps` are ratios of both."""
     coordinates = [(axis, i) for axis, chosen in enumerate(kernels) for i in range(len(chosen.lengths))]
@@ -162,7 +170,7 @@ def polish(
             before = best
             for move in moves:
                 trial = _moved(kernels, nugget, *move)
-                while trial[1] >= _NUGGETS[0] and (value := error(*trial)) < best * (1 - _LEAST_GAIN):
+                while trial[1] >= least and (value := error(*trial)) < best * (1 - _LEAST_GAIN):
                     (kernels, nugget), best = trial, value
                     trial = _moved(kernels, nugget, *move)
     return kernels, nugget
