@@ -239,7 +239,7 @@ def test_the_method_recovers_what_one_field_does_not() -> None:
     assert chosen.notes["fields"] == 2
     assert metrics.score(chosen, entry.equation).exact
     assert not metrics.score(chosen.variants["svws"], entry.equation).exact
-    assert set(chosen.refits) == {"pooled", "robust", "cross"}
+    assert set(chosen.refits) == {"pooled", "robust", "weighted pooled", "weighted robust", "cross"}
     # Cost: at most three times what one field takes, its kernels' search included.
     whole = chosen.seconds["fit"] + chosen.seconds["select"]
     assert whole < 3 * (chosen.seconds["fit"] + chosen.seconds["one_field"]) + 1

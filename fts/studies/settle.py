@@ -23,7 +23,7 @@ from fts.data.problems import Problem
 from fts.data.trajectories import observe
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
-from fts.kernel.closed_form import freeze
+from fts.kernel.closed_form import freeze, variance_of
 from fts.kernel.posterior import condition
 from fts.params import DEVELOPMENT_SEEDS, LIBRARIES, TWO_FIELDS, TwoFieldsParams
 from fts.studies.tables import records_folder
@@ -115,11 +115,11 @@ def measured(cell: DevelopmentCell) -> Iterator[tuple[tuple[str, Any], metrics.S
     observations = observe(trajectory, cell.protocol, seed=cell.seed, noise=cell.noise)
     library, truth = _library(cell, entry), entry.equation
     posterior = condition(observations, progress=False)
-    field = freeze(posterior, observations)
-    chosen = select_halves(observations, posterior, field, library, TWO_FIELDS)
+    variance, field = variance_of(posterior), freeze(posterior, observations)
+    chosen = select_halves(observations, variance, field, library, TWO_FIELDS)
     yield ("rule", "two fields"), metrics.score(chosen, truth)
     yield ("rule", "one field"), metrics.score(chosen.variants["svws"], truth)
-    known = halved(observations, posterior, field, library, TWO_FIELDS)
+    known = halved(observations, variance, field, library, TWO_FIELDS)
     usual = _decided(known, TWO_FIELDS, truth)
     for setting, values in {**_DECIDED, **_MEASURED}.items():
         for value in values:
@@ -128,7 +128,7 @@ def measured(cell: DevelopmentCell) -> Iterator[tuple[tuple[str, Any], metrics.S
                 continue
             params = replace(TWO_FIELDS, **{setting: value})
             again = setting in _MEASURED
-            seen = halved(observations, posterior, field, library, params) if again else known
+            seen = halved(observations, variance, field, library, params) if again else known
             yield (setting, value), _decided(seen, params, truth)
 
 
