@@ -51,8 +51,8 @@ LARGE_LIBRARIES: dict[str, tuple[str, ...]] = {
 }
 
 
-# Chosen on the problems of `fts.data.development`; every value tried, and what it recovered, is in the record
-# that `python -m fts.studies settle` writes.
+# Chosen on the problems of `fts.data.development`; what other values of a setting recover there is in the
+# record that `python -m fts.studies settle` writes.
 TWO_FIELDS = TwoFieldsParams(
     weak=None,
     svws=PAPER["kdv"].svws,
