@@ -306,7 +306,7 @@ def test_patches_count_less_where_the_field_is_a_guess() -> None:
     found = trusts(variance_of(posterior), weak, phase, TWO_FIELDS.negligible)
     when = patch_centers(trajectory.domain, weak, phase)[-1] / trajectory.t[-1]
     by_time = found.reshape(-1, len(when)).mean(axis=0)
-    assert by_time[(when > 0.4) & (when < 0.5)].max() < 0.1 * by_time[(when < 0.2) | (when > 0.7)].min()
+    assert by_time[(when > 0.4) & (when < 0.5)].max() < 0.5 * by_time[(when < 0.2) | (when > 0.7)].min()
     # Without an error to speak of all patches count alike.
     assert trusts(variance_of(posterior), weak, phase, 1e6).min() > 1 - 1e-6
 
