@@ -13,11 +13,12 @@ from fts.cross import halves, moments, proposals, rule
 from fts.cross.scattered import scattered_halves
 from fts.cross.select import two_fields, unresolved
 from fts.cross.splits import splits
+from fts.cross.trust import trusts
 from fts.data.development import development, development_names, offered
 from fts.data.problems import further_names, names, noisy_names, problem
 from fts.domain import Domain
 from fts.equations.terms import Library
-from fts.kernel.closed_form import given
+from fts.kernel.closed_form import given, variance_of
 from fts.kernel.covariance import SampleAxis
 from fts.kernel.posterior import condition
 from fts.methods import method
@@ -28,6 +29,7 @@ from fts.svws import refits
 from fts.svws.refits import regions
 from fts.svws.rule import build
 from fts.weak.geometry import automatic
+from fts.weak.patches import patch_centers
 
 _TERMS = Library.parse(["u", "u^2", "u_x", "u_xx", "u_xxx"])
 _REGIONS = 16
@@ -239,7 +241,7 @@ def test_the_method_recovers_what_one_field_does_not() -> None:
     assert chosen.notes["fields"] == 2
     assert metrics.score(chosen, entry.equation).exact
     assert not metrics.score(chosen.variants["svws"], entry.equation).exact
-    assert set(chosen.refits) == {"pooled", "robust", "cross"}
+    assert set(chosen.refits) == {"pooled", "robust", "weighted pooled", "weighted robust", "cross"}
     # Cost: at most three times what one field takes, its kernels' search included.
     whole = chosen.seconds["fit"] + chosen.seconds["select"]
     assert whole < 3 * (chosen.seconds["fit"] + chosen.seconds["one_field"]) + 1
@@ -292,6 +294,21 @@ def test_a_field_that_its_samples_do_not_resolve_is_doubted() -> None:
     assert "more densely along x" in chosen.notes["doubt"]
     resolved = condition(fts.observe(fts.simulate("transport"), "S100", seed=42, noise=0.5), progress=False)
     assert unresolved(resolved).error < TWO_FIELDS.unresolved
+
+
+def test_patches_count_less_where_the_field_is_a_guess() -> None:
+    trajectory = fts.simulate("transport")
+    late = trajectory.t / trajectory.t[-1]
+    seen = (late < 0.3) | (late > 0.6)
+    gappy = replace(trajectory, t=trajectory.t[seen], u=trajectory.u[:, seen])
+    posterior = condition(fts.observe(gappy, "S100", seed=42, noise=0.1), progress=False)
+    weak, phase = automatic(posterior, _TERMS), np.zeros(2)
+    found = trusts(variance_of(posterior), weak, phase, TWO_FIELDS.negligible)
+    when = patch_centers(trajectory.domain, weak, phase)[-1] / trajectory.t[-1]
+    by_time = found.reshape(-1, len(when)).mean(axis=0)
+    assert by_time[(when > 0.4) & (when < 0.5)].max() < 0.5 * by_time[(when < 0.2) | (when > 0.7)].min()
+    # Without an error to speak of all patches count alike.
+    assert trusts(variance_of(posterior), weak, phase, 1e6).min() > 1 - 1e-6
 
 
 def test_scattered_points_are_halved_too(rng: np.random.Generator) -> None:

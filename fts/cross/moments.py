@@ -6,7 +6,7 @@ that nothing attenuates, and b1^T b2 - 2 c^T xi + xi^T G xi estimates the unexpl
 floor. All that follows works on these matrices of J + 1 rows; the number of patches no longer matters.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,13 +50,18 @@ def measure(
     library: Library,
     weak: WeakParams,
     phases: Iterable[Float[np.ndarray, " d1"]],
+    trusts: Callable[[Float[np.ndarray, " d1"]], Float[np.ndarray, " m"]] = lambda _: np.ones(1),
 ) -> CrossMoments:
-    """The moments of all pairs on the patches of all phases, averaged over the pairs."""
+    """The moments of all pairs on the patches of all phases, averaged over the pairs.
+
+    `trusts` gives a factor for every row of a phase; without it all rows count alike.
+    """
     rows = []
     for phase in phases:
+        trust = trusts(phase)[:, None]
         for first, second in pairs:
             one, two = (assemble(field, library, weak, phase) for field in (first, second))
-            columns = [np.column_stack([system.b, system.A]) for system in (one, two)]
+            columns = [trust * np.column_stack([system.b, system.A]) for system in (one, two)]
             rows.append((*columns, regions(one.centers)))
     return from_rows(library, rows)
 

@@ -3,17 +3,20 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from fts.cross.halves import Pair, halves
 from fts.cross.moments import CrossMoments, measure
 from fts.cross.rule import choose
 from fts.cross.scattered import scattered_halves
+from fts.cross.trust import trusts
 from fts.equations.terms import Library
 from fts.fields.frozen import Field, FrozenField
-from fts.kernel.closed_form import freeze, given
+from fts.kernel.closed_form import Variance, freeze, given, variance_of
 from fts.kernel.posterior import Posterior, condition
 from fts.kernel.process import Process
 from fts.kernel.scattered import ScatteredPosterior
@@ -39,17 +42,18 @@ def two_fields(
     # On a grid always the separable process: its halves are taken along an axis.
     fitted = given if observations.grid is None else condition
     posterior = fitted(observations, progress=False)
-    return select_halves(observations, posterior, freeze(posterior, observations), library, params)
+    variance = variance_of(posterior)
+    return select_halves(observations, variance, freeze(posterior, observations), library, params)
 
 
 def select_halves(
     observations: Observations,
-    posterior: Process,
+    variance: Variance,
     field: FrozenField,
     library: Library,
     params: TwoFieldsParams,
 ) -> Selection:
-    """The same for a process already conditioned on the observations, and its frozen mean."""
+    """The same for a process already conditioned on the observations, by its variance and frozen mean."""
     # CPU time: runs beside each other do not change it.
     began = time.process_time()
     weak = params.weak or automatic(field, library)
@@ -59,15 +63,16 @@ def select_halves(
         svws = replace(svws, lam0=rule.relative_threshold(systems))
     single = rule.select_from(systems, svws)
     alone = time.process_time() - began
-    moments = halved(observations, posterior, field, library, replace(params, weak=weak)).moments
+    moments = halved(observations, variance, field, library, replace(params, weak=weak)).moments
     if moments is None:
         chosen = replace(single, notes={"fields": 1})
     elif (agreed := float(moments.reliability[0])) < RESOLVED:
         said = f"halves of the samples agree on {agreed:.0%} of u_t, too little: one field, the paper's rule"
         chosen = replace(single, notes={"fields": 1, "said": said})
     else:
-        chosen = _by_two(moments, systems, svws, params)
-    notes = dict(chosen.notes) | _warnings(unresolved(posterior), params)
+        variances = refits.row_variances(variance, weak, systems)
+        chosen = _by_two(moments, systems, variances, svws, params)
+    notes = dict(chosen.notes) | _warnings(unresolved(variance.posterior), params)
     seconds = {"fit": field.made.seconds, "one_field": round(alone, 4)}
     seconds["select"] = round(time.process_time() - began, 4)
     return replace(
@@ -85,7 +90,7 @@ class Halved:
 
 def halved(
     observations: Observations,
-    posterior: Process,
+    variance: Variance,
     field: FrozenField,
     library: Library,
     params: TwoFieldsParams,
@@ -94,8 +99,9 @@ def halved(
     weak = params.weak or automatic(field, library)
     rng = np.random.default_rng(params.svws.phase_seed)
     places = phases(rng, params.phases, observations.domain.dimension)
-    pairs = _pairs(observations, posterior, params)
-    return Halved(library, measure(pairs, library, weak, places) if pairs else None)
+    pairs = _pairs(observations, variance.posterior, params)
+    trusted = partial(trusts, variance, weak, negligible=params.negligible)
+    return Halved(library, measure(pairs, library, weak, places, trusted) if pairs else None)
 
 
 def _warnings(gap: "Gap", params: TwoFieldsParams) -> dict[str, Any]:
@@ -151,7 +157,11 @@ def _light(pair: Pair, observations: Observations) -> tuple[Field, Field]:
 
 
 def _by_two(
-    moments: CrossMoments, systems: tuple[WeakSystem, ...], svws: SVWSParams, params: TwoFieldsParams
+    moments: CrossMoments,
+    systems: tuple[WeakSystem, ...],
+    variances: Float[np.ndarray, " m"],
+    svws: SVWSParams,
+    params: TwoFieldsParams,
 ) -> Selection:
     """The selection by cross moments; refits of its support on the whole field stand beside its own."""
     chosen = choose(moments, params)
@@ -159,7 +169,7 @@ def _by_two(
     if not chosen.support:
         return replace(chosen, notes=notes)
     generation, fit, validation = rule.roles(systems, svws)
-    whole = refits.refits(chosen, (*generation, fit), validation, svws)
+    whole = refits.refits(chosen, (*generation, fit), validation, svws, variances)
     # What `refits` calls ridge is the selection it was given.
     every = {name: one for name, one in whole.refits.items() if name != "ridge"} | dict(chosen.refits)
     distance = disagreement(every[whole.preferred], every["cross"])

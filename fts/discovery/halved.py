@@ -12,7 +12,8 @@ from dataclasses import replace
 from fts.cross.select import select_halves
 from fts.discovery.verdict import Verdict, doubted
 from fts.fields.frozen import Field, FrozenField
-from fts.kernel.process import Process
+from fts.kernel.draws import DrawnVariance
+from fts.kernel.posterior import PosteriorVariance
 from fts.observations import Observations
 from fts.params import TWO_FIELDS
 from fts.svws.selection import Selection
@@ -31,11 +32,10 @@ def reconsider(
 ) -> tuple[Selection, Verdict]:
     """Selection and verdict by two fields where the library is large and the samples can be halved."""
     selection, verdict = found
-    posterior = getattr(variance, "posterior", None)
-    if len(ready.library) < LARGE or not isinstance(posterior, Process):
+    if len(ready.library) < LARGE or not isinstance(variance, (PosteriorVariance, DrawnVariance)):
         return found
     params = replace(TWO_FIELDS, weak=ready.weak, svws=ready.params, relative=False)
-    chosen = select_halves(observations, posterior, field, ready.library, params)
+    chosen = select_halves(observations, variance, field, ready.library, params)
     said = [str(chosen.notes[name]) for name in ("said", "doubt") if name in chosen.notes]
     if chosen.notes["fields"] == 1:
         return selection, doubted(verdict, said)

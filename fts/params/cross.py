@@ -16,6 +16,7 @@ class TwoFieldsParams:
     splits: int  # ways of halving the samples, whose moments are averaged
     phases: int  # weak systems per field
     smoothing: float  # nugget of the halves in units of the one that reconstructs best
+    negligible: float  # variance of the field, in units of the samples', up to which patches count alike
     most_terms: int  # of a proposal
     width: int  # supports of each size that the search for proposals keeps
     draws: int  # times the regions are halved at random, to propose on one half and compare on the other
@@ -50,8 +51,8 @@ LARGE_LIBRARIES: dict[str, tuple[str, ...]] = {
 }
 
 
-# Chosen on the problems of `fts.data.development`; every value tried, and what it recovered, is in the record
-# that `python -m fts.studies settle` writes.
+# Chosen on the problems of `fts.data.development`; what other values of a setting recover there is in the
+# record that `python -m fts.studies settle` writes.
 TWO_FIELDS = TwoFieldsParams(
     weak=None,
     svws=PAPER["kdv"].svws,
@@ -59,6 +60,7 @@ TWO_FIELDS = TwoFieldsParams(
     splits=3,
     phases=4,
     smoothing=0.03,
+    negligible=0.0005,
     most_terms=6,
     width=32,
     draws=12,

@@ -76,9 +76,13 @@ def row_variances(
     variance: Field, params: WeakParams, systems: Sequence[WeakSystem]
 ) -> Float[np.ndarray, " m"]:
     """The field's variance under the test function of each row of all systems, on a coarser quadrature."""
-    nodes = tuple(max(_COARSEST, n // _COARSER) for n in params.nodes)
-    coarse, only = replace(params, nodes=nodes), Library.parse(["u"])
+    coarse, only = replace(params, nodes=coarser(params)), Library.parse(["u"])
     return np.concatenate([assemble(variance, only, coarse, one.phase).A[:, 0] for one in systems])
+
+
+def coarser(params: WeakParams) -> tuple[int, ...]:
+    """Nodes per axis that integrate a variance under the test functions."""
+    return tuple(max(_COARSEST, n // _COARSER) for n in params.nodes)
 
 
 def row_root(count: int, variances: Float[np.ndarray, " m"] | None) -> Float[np.ndarray, " m"]:
