@@ -35,6 +35,7 @@ from fts.studies.verdicts import verdicts
 # The method beside every selector it is compared with.
 _COMPARED = "freeze, then compare"
 _TWO = "two fields"
+ONE_SPLIT = ", one split"  # of the samples, instead of the average over several: rows beside the others
 
 Plan = Callable[[tuple[int, ...]], Iterator[Task]]
 
@@ -122,14 +123,10 @@ def density(seeds: tuple[int, ...]) -> Iterator[Task]:
             for seed in seeds:
                 yield paper_task("density", problem, f"S{percent:g}", seed)
                 yield refined_task("density", problem, f"S{percent:g}", seed, "kernel")
-    for row in ("PDE-FIND", "WSINDy"):
-        for problem, percents in PAPER_DENSITIES.items():
-            for percent, seed in product(percents, seeds):
-                params = _BASELINES[row][problem]
-                yield Task("density", problem, f"S{percent}", seed, 0.0, row, row, params)
-    # Those that train come last; what Table 1 or the paths record already is not trained again.
+    # Those that train come last; what Table 1 or the paths record of them is not trained again.
     recorded = {*JOINT_SETTINGS, *((row, *regime) for row, regime in product(JOINT_DENSITIES, REGIMES))}
-    for row, (problem, percents) in product(JOINT_DENSITIES, PAPER_DENSITIES.items()):
+    methods = ("PDE-FIND", "WSINDy", *JOINT_DENSITIES)
+    for row, (problem, percents) in product(methods, PAPER_DENSITIES.items()):
         for percent, seed in product(percents, seeds):
             if (row, problem, f"S{percent}") not in recorded:
                 params = _BASELINES[row][problem]
@@ -238,15 +235,21 @@ def symbolic_composed(seeds: tuple[int, ...]) -> Iterator[Task]:
 
 def cross(seeds: tuple[int, ...]) -> Iterator[Task]:
     """Two fields: 43 terms under heavy noise and on sparse samples, and the paper's libraries under noise."""
-    for level, problem, seed in product(_HEAVY_NOISE, noisy_names(), seeds):
-        yield Task("cross", problem, "S100", seed, level, "43 terms", _TWO, TWO_FIELDS)
-    for level, (problem, protocol), seed in product(_NOISE_LEVELS[::-1], REGIMES, seeds):
-        yield Task("cross", problem, protocol, seed, level, "paper's terms", _TWO, TWO_FIELDS)
-    for (problem, protocol), seed in product(REGIMES, seeds):
-        library = "powers 2D" if problem == "ad" else "powers"
-        yield Task("cross", problem, protocol, seed, 0.0, "43 terms", _TWO, TWO_FIELDS, library)
-    for level, protocol, problem, seed in product((0.1, 0.2), ("S20", "T20"), noisy_names(), seeds):
-        yield Task("cross", problem, protocol, seed, level, "43 terms", _TWO, TWO_FIELDS)
+    for split, params in (("", TWO_FIELDS), (ONE_SPLIT, replace(TWO_FIELDS, splits=1))):
+        for (row, problem, protocol, level, library), seed in product(_crossings(), seeds):
+            yield Task("cross", problem, protocol, seed, level, row + split, _TWO, params, library)
+
+
+def _crossings() -> Iterator[tuple[str, str, str, float, str]]:
+    """Row, problem, protocol, noise and library."""
+    for level, problem in product(_HEAVY_NOISE, noisy_names()):
+        yield "43 terms", problem, "S100", level, ""
+    for level, regime in product(_NOISE_LEVELS[::-1], REGIMES):
+        yield "paper's terms", *regime, level, ""
+    for problem, protocol in REGIMES:
+        yield "43 terms", problem, protocol, 0.0, "powers 2D" if problem == "ad" else "powers"
+    for level, protocol, problem in product((0.1, 0.2), ("S20", "T20"), noisy_names()):
+        yield "43 terms", problem, protocol, level, ""
 
 
 def samples(seeds: tuple[int, ...]) -> Iterator[Task]:
