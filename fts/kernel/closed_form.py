@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
+from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
 from fts.fields.frozen import FrozenField
@@ -67,8 +68,12 @@ def fit_travelling_with_variance(
 def travelled(observations: Observations, *, progress: bool = True) -> Process:
     """The process given the observations, travelling where that predicts left-out samples clearly better."""
     separable = given(observations, progress=progress)
-    with tqdm(desc="speeds", unit="step", disable=not progress, delay=BAR_DELAY) as bar:
-        return travel(observations, separable, np.random.default_rng(_SEED), bar.update)
+    # Matrices of some hundred rows: on a busy machine threads would wait for each other most of the time.
+    with (
+        threadpool_limits(1),
+        tqdm(desc="speeds", unit="step", disable=not progress, delay=BAR_DELAY) as bar,
+    ):
+        return travel(observations, separable, bar.update)
 
 
 def given(observations: Observations, *, progress: bool = True) -> Process:

@@ -67,12 +67,19 @@ class DenseLeftOut:
 def inverted(matrix: Float[np.ndarray, "n n"], nugget: float) -> Float[np.ndarray, "n n"] | None:
     """(K + s)^-1 for a symmetric matrix, or None where rounding leaves it not positive."""
     matrix = matrix + max(nugget, float(np.finfo(float).eps) * len(matrix)) * np.eye(len(matrix))
+    found = inverse_and_determinant(matrix)
+    return None if found is None else found[0]
+
+
+def inverse_and_determinant(matrix: Float[np.ndarray, "n n"]) -> tuple[np.ndarray, float] | None:
+    """Inverse and logarithm of the determinant of a symmetric matrix; None where it is not positive."""
     factorize, invert = get_lapack_funcs(("potrf", "potri"), (matrix,))
     factor, failed = factorize(matrix, lower=1)
     if failed:
         return None
+    logarithm = 2 * float(np.sum(np.log(np.diag(factor))))
     lower, _ = invert(factor, lower=1)
-    return np.tril(lower) + np.tril(lower, -1).T
+    return np.tril(lower) + np.tril(lower, -1).T, logarithm
 
 
 def on_closed_axes(parts: Sequence[SampleAxis]) -> Covariance:

@@ -1,67 +1,69 @@
 """Observations -> the process with a travelling kernel, where that predicts left-out sensors clearly better.
 
-Speeds are scanned over a few values, then a simplex search moves speeds, length scales, shares and nugget
-along the error at whole sensors (or frames) left out; a second part is kept where it lowers that further.
+Speeds are scanned, and from the likeliest all numbers climb the likelihood together: first of one part, then
+of two, which are kept where they are likelier by more than their numbers cost. Whole sensors (or frames) left
+out then say whether the kernel that was found predicts better than products of space and time.
 """
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
 from fts.domain import Domain
 from fts.kernel.covariance import Kernel
 from fts.kernel.dense import inverted, residuals_of
-from fts.kernel.left_samples import groupings
+from fts.kernel.likelihood import Fit, StandardizedSamples, likelier, unlikely
 from fts.kernel.process import Process
 from fts.kernel.search import Choice
-from fts.kernel.simplex import downhill
-from fts.kernel.travelling import Differences, Part, TravellingPosterior, differences
+from fts.kernel.travelling import Part, TravellingPosterior, covariance
 from fts.observations import Observations, SensorGrid, distinct_rows
 
 # A separable process is kept as it is where it errs less than this on what is left out, in deviations of the
 # data, or hardly more than along its best axis: then noise is what it errs by, unless it errs along all.
 _WELL, _LIKE_NOISE, _LOST = 5e-4, 1.5, 0.6
 _CLEARLY = 0.8  # of the separable error, for a travelling kernel to be taken
-_SCANNED, _SEARCHED, _SOLVED = 350, 700, 3000  # samples of the scan, the simplex search and the solve
-_HOPELESS = 8.0  # times the separable error: one part that errs so much more is not mended by a second
+_SCANNED, _SEARCHED, _SOLVED = 350, 700, 3000  # samples of the scan, the search and the solve
+_MORE_PLACES = 2.0  # the search takes so many times as many sensors as frames, where there are as many
+_HOPELESS = 50.0  # times the separable error: one part that errs so much more is not mended by a second
 _CHECKED = 1000  # samples beside those of the solve at which it must do as well
-# Speeds of the scan in extents of space per duration of the record; length scales in distances of
-# neighbouring sensors; time scales in durations.
-_SPEEDS, _LENGTHS, _TIMES, _NUGGET = (0.06, 0.12, 0.25, 0.5, 1.0, 2.0), (0.5, 1.5), (0.15, 0.6), 1e-4
-_SECOND = 0.5  # share of a second part to begin with
-_EVALUATIONS = (90, 400)  # of the simplex search for one part and for two
-# A second part is kept where the logarithm of the mean square falls by so much per number that it adds and
-# per sensor left out: few sensors cannot decide about many numbers.
-_WORTH = 1.0
-_NUGGETS = (1e-10, 1.0)
+# Speeds of the scan along each axis, in extents of space per duration of the record, by the number of axes;
+# length scales in distances of neighbouring sensors, and the shortest in extents; time scales in durations.
+_SPEEDS = {
+    1: (*np.linspace(-1.0, 1.0, 21), -2.0, -1.5, 1.5, 2.0),
+    2: (-2.0, -1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 1.0, 2.0),
+    3: (-1.0, -0.3, 0.0, 0.3, 1.0),
+}
+_LENGTHS, _SHORTEST, _TIMES, _NUGGET = (0.5, 1.5), 0.02, (0.15, 0.6), 1e-4
+_SPREADING = (0.0, 0.03)  # in squared extents per duration
+# A second part begins with these lengths of the first, and both last for so many durations. Lasting parts are
+# told apart by their speeds alone, and from every speed the search ends at nearly the same two, unless the
+# first is still a compromise between them.
+_WIDER, _LASTING = (1.0, 2.0), (5.0, 1.0, 0.3)
+_CLIMBED, _FOLLOWED = 3, 2  # starts of a kind that climb on few samples, and of all those on more
 
 
 @dataclass(frozen=True)
 class Subset:
     """Some of the samples, and how they are left out."""
 
-    pairs: Differences
-    values: Float[np.ndarray, " n"]
+    samples: StandardizedSamples
     groups: list[Int[np.ndarray, " k"]]
     rows: Int[np.ndarray, " n"]  # of all samples
-    x: Float[np.ndarray, "n d"]
-    t: Float[np.ndarray, " n"]
 
-    def measured(self, parts: tuple[Part, ...], nugget: float) -> tuple[float, float]:
+    def measured(self, fit: Fit) -> tuple[float, float]:
         """Mean square error at groups left out, and what the process expects of it."""
-        inverse = inverted(self.pairs.covariance(parts), nugget)
+        own, values = (self.samples.x, self.samples.t), self.samples.values
+        inverse = inverted(covariance(fit.parts, self.samples.domain, own, own), fit.nugget)
         if inverse is None:
             return 1e12, 1.0
-        return residuals_of(inverse, inverse @ self.values, self.groups)
+        return residuals_of(inverse, inverse @ values, self.groups)
 
 
-def travel(
-    observations: Observations, separable: Process, rng: np.random.Generator, step: Callable[[], object]
-) -> Process:
+def travel(observations: Observations, separable: Process, step: Callable[[], object]) -> Process:
     """The travelling process if it predicts what is left out clearly better, else the separable one."""
     began = time.perf_counter()
     errors, standardized = separable.choice.errors, (observations.y - separable.mean) / separable.scale
@@ -72,11 +74,11 @@ def travel(
     final = _subset(observations, standardized, worst, _SOLVED)
     if final is None:
         return separable
-    found = _searched(observations, standardized, worst, errors[worst], step)
+    found = _searched(observations, standardized, final, errors[worst], step)
     if found is None:
         return separable
-    parts, nugget = found
-    error, expected = final.measured(parts, nugget)
+    parts, nugget = found.parts, found.nugget
+    error, expected = final.measured(found)
     if not np.sqrt(error) < _CLEARLY * errors[worst]:
         return separable
     lengths = tuple(np.min([part.lengths for part in parts], axis=0).tolist())
@@ -84,9 +86,9 @@ def travel(
     kernels = (Kernel("gaussian", lengths), Kernel("gaussian", (duration,)))
     choice = Choice(kernels, nugget, (float(np.sqrt(error)),))
     travelling = TravellingPosterior(
-        final.x,
-        final.t,
-        final.values,
+        final.samples.x,
+        final.samples.t,
+        final.samples.values,
         parts,
         choice,
         separable.mean,
@@ -114,38 +116,52 @@ def _missed(
 def _searched(
     observations: Observations,
     values: np.ndarray,
-    worst: int,
+    judge: Subset,
     separable: float,
     step: Callable[[], object],
-) -> tuple[tuple[Part, ...], float] | None:
-    """One part, or two where they are worth it; None where one errs many times what the separable does."""
-    domain = observations.domain
-    scanned, searched = (_subset(observations, values, worst, most) for most in (_SCANNED, _SEARCHED))
-    assert scanned is not None
-    assert searched is not None
-
-    def scan(before: tuple[Part, ...], candidates: list[Part], nugget: float) -> tuple[Part, ...]:
-        tried = []
-        for candidate in candidates:
-            step()
-            tried.append(scanned.measured((*before, candidate), nugget)[0])
-        return (*before, candidates[int(np.argmin(tried))])
-
-    one = scan((), _candidates(observations, worst), _NUGGET)
-    one, nugget = _lowered(one, _NUGGET, searched, domain, _EVALUATIONS[0], step)
-    alone = searched.measured(one, nugget)[0]
-    if np.sqrt(alone) >= _HOPELESS * separable:
+) -> Fit | None:
+    """One part, or two where they are likelier; None where one errs many times what the separable does."""
+    few, more = (_spread_out(observations, values, most) for most in (_SCANNED, _SEARCHED))
+    ones = [_climbed(few, start, step) for start in _likeliest(few, _singles(observations), step)]
+    one = min(ones, key=_unlikely)
+    if np.sqrt(judge.measured(one)[0]) >= _HOPELESS * separable:
         return None
-    first = one[0]
-    others = [Part(_SECOND, velocity, first.lengths, first.duration) for velocity in _velocities(domain)]
-    two = scan(one, others, nugget)
-    two, lower = _lowered(two, nugget, searched, domain, _EVALUATIONS[1], step)
-    gain = np.log(alone / searched.measured(two, lower)[0])
-    added = 2 + 2 * domain.dimension
-    return (two, lower) if gain * len(searched.groups) > _WORTH * added else (one, nugget)
+    kinds = _doubles(one, observations.domain)
+    starts = [start for kind in kinds for start in _likeliest(few, kind, step)]
+    twos = sorted((_climbed(few, start, step) for start in starts), key=_unlikely)
+    one, *twos = (_climbed(more, fit, step) for fit in (one, *twos[:_FOLLOWED]))
+    two = min(twos, key=_unlikely)
+    # Schwarz: a number is worth half the logarithm of the samples
+    samples = len(more.values)
+    added = (2 + 3 * observations.domain.dimension) * np.log(samples) / (2 * samples)
+    return two if two.unlikely + added < one.unlikely else one
 
 
-def _candidates(observations: Observations, worst: int) -> list[Part]:
+def _likeliest(samples: StandardizedSamples, starts: list[Fit], step: Callable[[], object]) -> list[Fit]:
+    """A few of the likeliest, their last parts at speeds that differ."""
+    known = []
+    for start in starts:
+        step()
+        known.append(unlikely(samples, start.parts, start.nugget)[0])
+    kept: dict[tuple[float, ...], Fit] = {}
+    for place in np.argsort(known, kind="stable"):
+        kept.setdefault(starts[place].parts[-1].velocity, starts[place])
+    return list(kept.values())[:_CLIMBED]
+
+
+def _climbed(samples: StandardizedSamples, start: Fit, step: Callable[[], object]) -> Fit:
+    """The likeliest numbers near these."""
+    # A part that forgets from one frame to the next fits each by itself and knows nothing between them.
+    gap = float(np.max(np.diff(np.unique(samples.t)), initial=0.0))
+    return likelier(start, samples, max(1e-3 * samples.domain.extents[-1], gap), step)
+
+
+def _unlikely(fit: Fit) -> float:
+    return fit.unlikely
+
+
+def _singles(observations: Observations) -> list[Fit]:
+    """One part at every speed, with lengths from the distances of neighbouring sensors."""
     domain = observations.domain
     *extents, duration = domain.extents
     # distance of neighbours among what is sampled least densely
@@ -157,96 +173,74 @@ def _candidates(observations: Observations, worst: int) -> list[Part]:
     )
     spacing = [extent / sensors ** (1 / domain.dimension) for extent in extents]
     return [
-        Part(
-            1.0,
-            velocity,
-            tuple(max(a * s, 0.02 * e) for s, e in zip(spacing, extents, strict=True)),
-            b * duration,
-        )
+        Fit((Part(1.0, velocity, _lengths(a, spacing, extents), b * duration, _spread(c, domain)),), _NUGGET)
         for velocity in _velocities(domain)
-        for a, b in product(_LENGTHS, _TIMES)
+        for a, b, c in product(_LENGTHS, _TIMES, _SPREADING)
     ]
+
+
+def _lengths(share: float, spacing: list[float], extents: list[float]) -> tuple[float, ...]:
+    return tuple(max(share * s, _SHORTEST * e) for s, e in zip(spacing, extents, strict=True))
+
+
+def _spread(share: float, domain: Domain) -> tuple[float, ...]:
+    *extents, duration = domain.extents
+    return tuple(share * extent**2 / duration for extent in extents)
+
+
+def _doubles(one: Fit, domain: Domain) -> list[list[Fit]]:
+    """The one part and a second at every speed, by how long both last."""
+    (first,) = one.parts
+    kinds = []
+    for lasting in (share * domain.extents[-1] for share in _LASTING):
+        own = replace(first, amplitude=0.5, duration=max(first.duration, lasting))
+        others = [
+            replace(
+                own, velocity=c, lengths=tuple(wider * length for length in own.lengths), duration=lasting
+            )
+            for c, wider in product(_velocities(domain), _WIDER)
+        ]
+        kinds.append([Fit((own, other), one.nugget) for other in others])
+    return kinds
 
 
 def _velocities(domain: Domain) -> list[tuple[float, ...]]:
-    """No motion, and a few speeds in a few directions."""
     *extents, duration = domain.extents
-    directions = [d for d in product((-1, 0, 1), repeat=len(extents)) if any(d)]
-    return [
-        (0.0,) * len(extents),
-        *(
-            tuple(speed * k * extent / duration for k, extent in zip(direction, extents, strict=True))
-            for speed in _SPEEDS
-            for direction in directions
-        ),
-    ]
-
-
-def _lowered(
-    parts: tuple[Part, ...],
-    nugget: float,
-    subset: Subset,
-    domain: Domain,
-    most: int,
-    step: Callable[[], object],
-) -> tuple[tuple[Part, ...], float]:
-    """All numbers of the parts downhill together."""
-    d, duration = domain.dimension, domain.extents[-1]
-    unit = np.array(domain.extents[:-1]) / duration
-    # A part that forgets from one frame to the next fits each by itself and knows nothing between them.
-    gap = max(1e-3 * duration, float(np.max(np.diff(np.unique(subset.t)), initial=0.0)))
-
-    def packed(part: Part) -> list[float]:
-        return [
-            *(np.array(part.velocity) / unit),
-            *np.log(part.lengths),
-            np.log(part.duration),
-            np.log(part.amplitude),
-        ]
-
-    def unpacked(p: np.ndarray) -> tuple[tuple[Part, ...], float]:
-        found = []
-        for own in np.split(p[:-1], len(parts)):
-            scales = np.exp(np.clip(own[d:], -60, 60))
-            lengths = np.clip(scales[:d], 1e-3 * unit * duration, 10 * unit * duration)
-            found.append(
-                Part(
-                    float(scales[-1]),
-                    tuple((own[:d] * unit).tolist()),
-                    tuple(lengths.tolist()),
-                    float(np.clip(scales[d], gap, 100 * duration)),
-                )
-            )
-        total = sum(part.amplitude for part in found)
-        shares = tuple(Part(q.amplitude / total, q.velocity, q.lengths, q.duration) for q in found)
-        return shares, float(np.exp(np.clip(p[-1], *np.log(_NUGGETS))))
-
-    def error(p: np.ndarray) -> float:
-        step()
-        return float(np.log(subset.measured(*unpacked(p))[0]))
-
-    start = np.array([*(value for part in parts for value in packed(part)), np.log(nugget)])
-    # speeds move by a fraction of themselves, and at least a little
-    single = [*[0.1] * d, *[-0.3] * d, 0.4, 0.5]
-    steps = np.array([*single * len(parts), -2.5])
-    return unpacked(downhill(error, start, steps, most))
+    lines = [np.array(_SPEEDS[domain.dimension]) * extent / duration for extent in extents]
+    return [tuple(map(float, velocity)) for velocity in product(*lines)]
 
 
 def _subset(observations: Observations, values: np.ndarray, worst: int, most: int) -> Subset | None:
     """All slices that are left out, thinned along the other axis to at most so many samples."""
     if observations.grid is None:
-        if len(observations) > _SOLVED:
+        if len(observations) > most:
             return None
-        rows = np.arange(len(observations))[:: -(-len(observations) // most)]
-        way = groupings(observations, "")[0]
-        place = np.arange(len(rows)) if way is None else way[rows]
+        rows = place = np.arange(len(observations))
     else:
         rows, place = _thinned(observations.grid, observations, worst, most)
         if len(rows) > most:
             return None
-    x, t = observations.x[rows], observations.t[rows]
     groups = [np.flatnonzero(place == one) for one in np.unique(place)]
-    return Subset(differences(x, t, observations.domain), values[rows], groups, rows, x, t)
+    return Subset(_samples(observations, values, rows), groups, rows)
+
+
+def _spread_out(observations: Observations, values: np.ndarray, most: int) -> StandardizedSamples:
+    """At most so many samples, thinned among sensors and among frames: speeds need some of both."""
+    grid = observations.grid
+    if grid is None:
+        return _samples(observations, values, np.arange(len(observations))[:: -(-len(observations) // most)])
+    sensors, frames = len(grid.sensors), len(grid.frames)
+    kept = min(sensors, max(int(np.sqrt(_MORE_PLACES * most)), most // frames))
+    # drawn, since every k-th sensor of a plane may stand in one line
+    places = np.random.default_rng(0).permutation(sensors)[:kept]
+    times = np.linspace(0, frames - 1, min(frames, most // kept)).round().astype(int)
+    chosen = np.isin(distinct_rows(observations.x)[1], places)
+    chosen &= np.isin(np.searchsorted(grid.frames, observations.t), times)
+    return _samples(observations, values, np.flatnonzero(chosen))
+
+
+def _samples(observations: Observations, values: np.ndarray, rows: np.ndarray) -> StandardizedSamples:
+    return StandardizedSamples(observations.x[rows], observations.t[rows], values[rows], observations.domain)
 
 
 def _thinned(

@@ -174,4 +174,4 @@ STRONG_STLSQ = StrongSTLSQParams(
 )
 STRONG_STRIDGE = StrongSTRidgeParams(FieldParams("paper"), points=4000, ridge=1e-5, step=0.02, rounds=25)
 # Raised when a recipe makes another field of the same samples, so that fields made before are not used.
-RECIPE_VERSIONS: dict[str, int] = {"paper": 1, "projected": 1, "kernel": 1, "travelling": 2}
+RECIPE_VERSIONS: dict[str, int] = {"paper": 1, "projected": 1, "kernel": 1, "travelling": 3}

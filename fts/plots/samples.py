@@ -124,8 +124,24 @@ def few_sensors(found: Mapping[Place, Summary]) -> Table:
                 *_cell(travelling),
             )
         )
-    header = ("samples", "paper", "separable", r"$E_\xi$, separable", "$E_u$, separable")
-    return table((*header, "travelling", r"$E_\xi$, travelling", "$E_u$, travelling"), rows)
+    errors = r"$E_\xi$", "$E_u$"
+    return table(("samples", "paper", "separable", *errors, "travelling", *errors), rows)
+
+
+def brought(run: RunRecord) -> dict[str, float]:
+    """Coefficients of the linear equation that the largest part of a plane's travelling kernel follows."""
+    largest = max(run.extra["field_parameters"]["parts"], key=lambda part: part["amplitude"])
+    (c1, c2), (d1, d2) = largest["velocity"], largest["spreading"]
+    return {"u_x": -c1, "u_y": -c2, "u_xx": d1, "u_yy": d2}
+
+
+def kernel_beside_equation(runs: Sequence[RunRecord]) -> Table:
+    """What the kernel follows beside what was selected from its field, run by run."""
+    rows = [
+        (run.seed, *(f"{own:.3f} | {run.terms.get(term, 0.0):.3f}" for term, own in brought(run).items()))
+        for run in runs
+    ]
+    return table(("seed", *(f"${term.replace('u_', 'u_{')}}}$" for term in brought(runs[0]))), rows)
 
 
 def beside_peer(runs: Iterable[RunRecord]) -> Table:
