@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 import fts
+from fts.data.development import development
 from fts.domain import Domain
 from fts.kernel import closed_form, conjugate, holes, normal, scattered
 from fts.kernel.covariance import Kernel, decompose, distance, kernel
 from fts.kernel.draws import DrawnVariance, drawn
+from fts.kernel.left_samples import LeftOut, tracks
 from fts.kernel.posterior import Posterior, condition_holed
 from fts.kernel.slices import Sums, arrange
 from fts.kernel.waves import PADDING, Box, fourier_sums, trigonometric
@@ -169,6 +171,66 @@ def test_scattered_samples_give_the_field_and_its_noise(noisy: tuple) -> None:
     tolerance = field.made.parameters["tolerance"] * posterior.scale
     assert np.std(field.on_grid(*GRID) - posterior.on_grid(*GRID)) < 3 * tolerance
     assert {"noise_estimate", "left_out", "kernels", "nugget"} <= set(field.made.parameters)
+
+
+@pytest.mark.parametrize("dimension", [1, 2])
+@pytest.mark.parametrize("clocks", ["common", "own"])
+def test_probes_that_stay_in_places_are_told_from_points_anywhere(
+    dimension: int, clocks: str, rng: np.random.Generator
+) -> None:
+    probes, frames = 40, 60
+    domain = Domain((0.0,) * dimension, (1.0,) * dimension, 0.0, 1.0, (True,) * dimension)
+    t = np.tile(np.linspace(0, 1, frames), probes)
+    if clocks == "own":
+        t = rng.random(t.size)
+    start, speed = rng.random((2, probes, dimension))
+    drifting = np.repeat(start, frames, axis=0) + 0.1 * np.repeat(speed - 0.5, frames, axis=0) * t[:, None]
+    y = rng.standard_normal(t.size)
+    found = tracks(Observations(drifting % 1, t, y, domain))
+    assert found is not None
+    if clocks == "common":  # a tile is about as wide as the probes are apart
+        assert 0.5 * probes < np.unique(found).size <= 1.3 * probes
+    assert tracks(Observations(rng.random(drifting.shape), t, y, domain)) is None
+
+
+@pytest.mark.slow
+def test_noise_along_tracks_does_not_hide_what_lies_between_them() -> None:
+    """A layout on which samples left out singly chose a kernel that errs by a third."""
+    kdv = fts.simulate("kdv")
+    observations = fts.observe(kdv, "D20", seed=46, noise=0.1)
+    posterior = closed_form.given(observations, progress=False)
+    error = np.linalg.norm(posterior.on_grid(*kdv.axes, kdv.t) - kdv.u) / np.linalg.norm(kdv.u)
+    assert error < 0.15
+    between, single = posterior.choice.errors
+    assert between > 1.2 * single
+
+
+@pytest.mark.slow
+def test_samples_are_not_given_up_for_what_nothing_predicts() -> None:
+    """Forty probes are too few for this field; one that is smoother still errs less between them, and would
+    take a part of the field for noise."""
+    _, mkdv = development("mkdv")
+    observations = fts.observe(mkdv, "D20", seed=9, noise=0.1)
+    posterior = closed_form.given(observations, progress=False)
+    between, single = posterior.choice.errors
+    assert between > 4 * single
+    assert posterior.noise == pytest.approx(0.1 * mkdv.u.std(), rel=0.1)
+
+
+def test_the_variance_is_enough_for_every_way_of_leaving_out() -> None:
+    """A nugget that is far too small expects next to nothing of single samples, which err by the noise."""
+    observations, rng = _random(900, 0.1), np.random.default_rng(3)
+    values = (observations.y - observations.y.mean()) / observations.y.std()
+    tiles = np.floor(observations.x[:, 0] * 10).astype(int)
+    kernels = Kernel("gaussian", (0.08,)), Kernel("gaussian", (1.2,))
+
+    def variance(ways: list) -> float:
+        left = LeftOut(observations, values, "", ways, np.random.default_rng(5))
+        return left.calibration(kernels, 1e-5, rng)()
+
+    both, alone, between = (variance(ways) for ways in ([tiles, None], [None], [tiles]))
+    assert both > 0.5 * alone > 5 * between
+    assert 1e-5 * alone > 0.2 * 0.1**2  # the noise
 
 
 def test_clean_scattered_samples_are_interpolated() -> None:

@@ -17,6 +17,8 @@ from fts.kernel.slices import Arranged, Sums, arrange
 from fts.observations import Observations, distinct_rows
 
 _SHARE = 0.1  # of the samples, sensors or frames left out
+_COMMON = 8  # samples per frame, at least, for probes to share a clock
+_STAYING = 0.5  # correlation of how many samples a tile of space has now and next, from which probes stay
 _HELD = 10_000  # samples predicted at most
 _ACCURACY, _LOOSEST, _TIGHTEST, _MOST = 0.03, 1e-2, 1e-6, 150  # of the solves, relative to the least error
 _DRAWS, _CALIBRATED = 8, 400  # draws, and samples, that say what error the process expects
@@ -29,6 +31,7 @@ class LeftOut:
     observations: Observations
     values: Float[np.ndarray, " n"]
     sliced: str
+    ways: Sequence[Int[np.ndarray, " n"] | None]
     rng: np.random.Generator
     step: Callable[[], object] = lambda: None
     least: float = 1.0  # the least error so far, which says how accurate solves must be
@@ -36,7 +39,7 @@ class LeftOut:
 
     def __post_init__(self) -> None:
         o = self.observations
-        self.masks = masks_of(groupings(o, self.sliced), len(o), self.rng)
+        self.masks = masks_of(self.ways, len(o), self.rng)
         self._sums = [_staying(o, self.values, self.sliced, mask) for mask in self.masks]
 
     def __call__(self, kernels: tuple[Kernel, ...], nugget: float) -> float:
@@ -57,24 +60,21 @@ class LeftOut:
     def calibration(
         self, kernels: tuple[Kernel, ...], nugget: float, rng: np.random.Generator
     ) -> Callable[[], float]:
-        """Prior variance for which samples left out in the worst way err as much as the process expects.
+        """Least prior variance for which what is left out errs no more than expected, in any of the ways.
 
-        It takes as long as the field and is drawn when first asked for, which a field alone never does; until
-        then one mask is kept, not the sums.
+        Where kernels and nugget are right all ways ask for the same. It takes as long as the field and is
+        drawn when first asked for, which a field alone never does; until then masks are kept, not the sums.
         """
         errors = self.errors(kernels, nugget)
-        worst = int(np.argmax(errors))
-        o, values, sliced, mask = self.observations, self.values, self.sliced, self.masks[worst]
+        o, values, sliced, masks = self.observations, self.values, self.sliced, self.masks
 
-        @cache
-        def amplitude() -> float:
-            sums = _staying(o, values, sliced, mask)
-            rows = np.flatnonzero(mask)[:_CALIBRATED]
+        def asked(error: float, mask: np.ndarray) -> float:
+            sums, rows = _staying(o, values, sliced, mask), _some(mask, _CALIBRATED)
             system = build(sums, kernels, nugget)
             spread = [drawn_error(sums, system, o.x[rows], o.t[rows], rng) ** 2 for _ in range(_DRAWS)]
-            return errors[worst] / (float(np.mean(spread)) + nugget)
+            return error / (float(np.mean(spread)) + nugget)
 
-        return amplitude
+        return cache(lambda: max(map(asked, errors, masks)))
 
     @property
     def layout(self) -> Arranged:
@@ -89,9 +89,15 @@ class LeftOut:
     def _error(self, sums: Sums, mask: np.ndarray, kernels: tuple[Kernel, ...], nugget: float) -> float:
         system = build(sums, kernels, nugget)
         solution = solve(system, system.right, tolerance=self.tolerance, most=_MOST)
-        rows = np.flatnonzero(mask)[:_HELD]
+        rows = _some(mask, _HELD)
         predicted = mean_of(system, solution.z).at(self.observations.x[rows], self.observations.t[rows])
         return float(np.mean((predicted - self.values[rows]) ** 2))
+
+
+def _some(mask: Bool[np.ndarray, " n"], most: int) -> Int[np.ndarray, " k"]:
+    """At most so many rows of a mask, from all over: the first ones may be those of one probe."""
+    rows = np.flatnonzero(mask)
+    return rows[:: max(1, -(-len(rows) // most))]
 
 
 def _staying(observations: Observations, values: np.ndarray, sliced: str, mask: np.ndarray) -> Sums:
@@ -108,6 +114,26 @@ def groupings(observations: Observations, sliced: str) -> list[Int[np.ndarray, "
         frames, place = np.unique(observations.t, return_inverse=True)
         return [_tiles(observations, len(frames)), place]
     return [None]
+
+
+def tracks(observations: Observations) -> Int[np.ndarray, " n"] | None:
+    """The tile of space of each sample where probes stay in such tiles for a while; None where none do.
+
+    A sample on a track is predicted by its neighbours on it down to the noise, whatever the field does
+    between the tracks; what a missing probe would leave open is a tile at all times.
+    """
+    o = observations
+    frames, moment = np.unique(o.t, return_inverse=True)
+    if len(frames) * _COMMON > len(o):  # clocks of their own
+        steps = round(len(o) ** (1 / (1 + o.domain.dimension)))
+        moment = np.minimum((o.t - o.domain.t0) / o.domain.extents[-1] * steps, steps - 1).astype(int)
+    count = int(moment.max()) + 1
+    place = _tiles(o, count)
+    held = np.bincount(place * count + moment, minlength=(int(place.max()) + 1) * count).reshape(-1, count)
+    now, following = held[:, :-1].ravel(), held[:, 1:].ravel()
+    if not (now.std() and following.std()):
+        return None
+    return place if np.corrcoef(now, following)[0, 1] > _STAYING else None
 
 
 def masks_of(

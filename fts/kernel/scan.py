@@ -1,6 +1,6 @@
 """Scattered samples -> kernels, length scales and nugget: those that predict samples left out best."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ from fts.domain import Domain
 from fts.kernel.covariance import FAMILIES, Kernel, SampleAxis
 from fts.kernel.dense import MOST, DenseLeftOut, on_closed_axes
 from fts.kernel.duration import of_scattered
-from fts.kernel.left_samples import LeftOut, groupings
+from fts.kernel.left_samples import LeftOut, groupings, tracks
 from fts.kernel.search import Choice
 from fts.kernel.simplex import Error, lowered
 from fts.kernel.waves import PADDING
@@ -28,9 +28,13 @@ _WINDOW, _SEARCHED = 12.0, 10_000
 # this times the mean square of that window, as along the tracks of probes.
 _CLEAN, _ENOUGH, _AGREE = 0.03, 2000, 4.0
 _PLACES = 16  # windows looked at; the one where most happens is taken
+# Kernels chosen by what lies between tracks: this ratio of mean squares at single samples is no worse; what
+# refuses the others, in variances of the data.
+_NO_WORSE, _REFUSED = 1.05, 10.0
 _HOPELESS = 4.0  # times the mean square of a larger nugget: a smaller one is not tried at shorter scales
 
 Found = tuple[tuple[Kernel, ...], float]
+Ways = Sequence[np.ndarray | None]
 
 
 @dataclass(frozen=True)
@@ -73,9 +77,14 @@ def _dense(
     padded = zip(extents, observations.domain.periodic, strict=True)
     space = SampleAxis(observations.x, tuple(extents), tuple(e * (1 if p else PADDING) for e, p in padded))
     time = SampleAxis(observations.t[:, None], (duration,), (PADDING * duration,))
-    error = DenseLeftOut(on_closed_axes((space, time)), values, groupings(observations, sliced), step)
+    covariance = on_closed_axes((space, time))
+    error = DenseLeftOut(covariance, values, groupings(observations, sliced), step)
     found = _scanned(observations.domain, len(values), error)
-    return error, _simplex(found, observations.domain, error, _WHOLE)
+    best = _simplex(found, observations.domain, error, _WHOLE)
+    if ways := _hidden(observations, sliced, error, best):
+        error = DenseLeftOut(covariance, values, ways, step)
+        best = _between_tracks(found, best, observations.domain, error)
+    return error, best
 
 
 def _by_waves(
@@ -87,10 +96,11 @@ def _by_waves(
 ) -> tuple[LeftOut, Found]:
     domain = observations.domain
 
-    def within(rows: np.ndarray, box: Domain, sliced: str) -> LeftOut:
+    def within(rows: np.ndarray, box: Domain, sliced: str, ways: Ways = ()) -> LeftOut:
         o = observations
         part = o if len(rows) == len(o) else Observations(o.x[rows], o.t[rows], o.y[rows], box)
-        return LeftOut(part, values[rows], sliced, rng, step)
+        own = [None if way is None else way[rows] for way in ways] or groupings(part, sliced)
+        return LeftOut(part, values[rows], sliced, own, rng, step)
 
     everything = within(np.arange(len(values)), domain, sliced)
     few = _rows(len(values), _SCANNED, rng)
@@ -107,8 +117,35 @@ def _by_waves(
         if everything(*best) < _AGREE * quick(*best):
             return everything, best
     best = _simplex(found, domain, error, _WHOLE)
+    if ways := _hidden(observations, sliced, error, best):
+        everything = within(np.arange(len(values)), domain, sliced, ways)
+        error = everything if window is domain else within(rows, window, sliced, ways)
+        best = _between_tracks(found, best, domain, error)
     _prepare(everything, error, best)
     return everything, best
+
+
+def _hidden(observations: Observations, sliced: str, error: Error, found: Found) -> Ways:
+    """What else to leave out where noise hides from single samples what the field does between tracks."""
+    if sliced or error(*found) < _CLEAN**2:
+        return ()
+    place = tracks(observations)
+    return () if place is None else (place, None)
+
+
+def _between_tracks(found: Found, best: Found, domain: Domain, error: LeftOut | DenseLeftOut) -> Found:
+    """What predicts all that is left out best, of kernels that miss hardly more of single samples.
+
+    What lies between tracks may not be predictable at all; a smoother field would then give up the samples
+    for it, and call what it misses of them noise.
+    """
+    most = _NO_WORSE * error.errors(*best)[-1]
+
+    def limited(kernels: tuple[Kernel, ...], nugget: float) -> float:
+        errors = error.errors(kernels, nugget)
+        return sum(errors) + (0.0 if errors[-1] <= most else _REFUSED)
+
+    return min(best, _simplex(found, domain, limited, _WHOLE), key=lambda one: limited(*one))
 
 
 def _prepare(everything: LeftOut, searched: LeftOut, best: Found) -> None:
