@@ -28,6 +28,7 @@ from fts.studies import settle
 from fts.svws import refits
 from fts.svws.refits import regions
 from fts.svws.rule import build
+from fts.svws.selection import standard_error
 from fts.weak.geometry import automatic
 from fts.weak.patches import patch_centers
 
@@ -166,6 +167,53 @@ def test_proposals_are_the_best_subsets() -> None:
         key=lambda support: rule.cross_risk(found.total, rule.solve(found.total, support)),
     )
     assert proposals.propose(found.total, found.own.sum(axis=0), 3, 0.0, 32)[-1] == best
+
+
+def test_more_folds_of_the_same_regions_are_no_more_evidence() -> None:
+    differences = np.random.default_rng(23).standard_normal((3, 24))
+    often = np.tile(differences, 100)
+    np.testing.assert_allclose(rule.overlapping_error(often), often.std(axis=1), rtol=1e-3)
+    assert (standard_error(often) < 0.05 * rule.overlapping_error(often)).all()
+
+
+def test_a_large_library_without_an_equation_seems_significant_as_often_as_chance_allows() -> None:
+    rng = np.random.default_rng(29)
+    terms, draws = 43, 2000
+    found = moments.from_rows(_library(terms), _rows(rng, _clean(rng, 320, terms, {0: 1.0}), 0.01))
+    asked = rule.significant(found, TWO_FIELDS)
+    values = rng.standard_normal((draws, terms, len(found.cross)))
+    errors = values.std(axis=2, ddof=1) / np.sqrt(values.shape[2])
+    seeming = (np.abs(values.mean(axis=2)) > asked * errors).any(axis=1)
+    assert seeming.mean() == pytest.approx(TWO_FIELDS.chance, abs=0.015)
+    fewer = moments.from_rows(_library(8), _rows(rng, _clean(rng, 320, 8, {0: 1.0}), 0.01))
+    assert rule.significant(fewer, TWO_FIELDS) < asked
+
+
+def test_terms_that_explain_one_region_are_dropped_together() -> None:
+    # Columns 2 and 3 nearly cancel; their difference is in b, but only in one region, as a local error is.
+    rng = np.random.default_rng(31)
+    A = rng.standard_normal((960, 5))
+    A[:, 3] = A[:, 2] + 0.2 * rng.standard_normal(960)
+    local = np.where(np.arange(960) % _REGIONS == 0, 4.0, 0.0) * (A[:, 3] - A[:, 2])
+    columns = np.column_stack([A[:, 0] - A[:, 1] + 0.1 * A[:, 4] + local, A])
+    found = moments.from_rows(_library(5), _rows(rng, columns, 0.01))
+    folds = rule.region_halves(_REGIONS, TWO_FIELDS)
+    assert rule.weak(found, (0, 1, 2, 3, 4), TWO_FIELDS) == (2, 3)
+    # The small term that is seen everywhere stays.
+    assert rule.prune(found, (0, 1, 2, 3, 4), folds, 0.0, TWO_FIELDS) == (0, 1, 4)
+    assert rule.prune(found, (), folds, 0.0, TWO_FIELDS) == ()
+
+
+def test_one_field_is_agreed_with_where_it_takes_fewer_terms() -> None:
+    assert rule.agreed((1, 4, 6), (1, 6)) == (1, 6)
+    for other in ((), (1, 4, 6), (1, 2), (1, 4, 6, 7)):
+        assert rule.agreed((1, 4, 6), other) == (1, 4, 6)
+    rng = np.random.default_rng(37)
+    found = moments.from_rows(_library(4), _rows(rng, _clean(rng, 320, 4, {0: 1.0, 1: -1.0, 2: 0.5}), 0.01))
+    chosen = rule.choose(found, TWO_FIELDS, (0, 1))
+    assert np.flatnonzero(chosen.xi).tolist() == [0, 1]
+    assert chosen.trace is not None
+    assert chosen.trace.candidates.supports[chosen.trace.winner] == (0, 1)
 
 
 def test_two_hundred_terms_take_seconds() -> None:

@@ -4,10 +4,12 @@ The steps are the paper's, proposals, refit, validation, the smallest within one
 compare is the cross risk, which extra terms cannot lower by explaining noise.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import combinations
 
 import numpy as np
 from jaxtyping import Float
+from scipy.special import stdtrit
 
 from fts.cross.moments import CrossMoments
 from fts.cross.proposals import propose
@@ -15,8 +17,11 @@ from fts.params import TwoFieldsParams
 from fts.svws.selection import Candidates, Refit, Selection, Trace, standard_error
 
 
-def choose(moments: CrossMoments, params: TwoFieldsParams) -> Selection:
-    """The equation that the cross moments support, with its trace and its jackknife standard errors."""
+def choose(moments: CrossMoments, params: TwoFieldsParams, one_field: tuple[int, ...] = ()) -> Selection:
+    """The equation that the cross moments support, with its trace and its jackknife standard errors.
+
+    `one_field` is the support that a rule on the whole field finds, where there is one to agree with.
+    """
     folds = region_halves(len(moments.cross), params)
     candidates = generate(moments, folds, params)
     risks = compare(moments, candidates.supports, folds)
@@ -24,7 +29,7 @@ def choose(moments: CrossMoments, params: TwoFieldsParams) -> Selection:
     tolerance = params.tolerance + params.shared * float(mu.min())
     admissible = within(risks, risks[int(np.argmin(mu))], tolerance)
     best = min(admissible, key=lambda row: (len(candidates.supports[row]), mu[row], row))
-    support = prune(moments, candidates.supports[best], folds, tolerance, params)
+    support = agreed(prune(moments, candidates.supports[best], folds, tolerance, params), one_field)
     candidates, risks = _with(candidates, support, moments, risks, folds)
     winner = candidates.supports.index(support)
     xi, deviation = estimate(moments, support)
@@ -142,22 +147,62 @@ def prune(
     tolerance: float,
     params: TwoFieldsParams,
 ) -> tuple[int, ...]:
-    """The support without terms that are small, in units of b or of their standard errors, weakest first.
+    """The support without terms that are small, in units of b or of their standard errors.
 
-    A term that the cross risk cannot do without stays, however uncertain its size.
+    Of these as many go together as the cross risk can do without: what is left of two that nearly cancel may
+    fit other regions worse than neither. A term that it cannot do without stays, however uncertain its size.
     """
     before = compare(moments, [support], folds)[0]
-    while support:
-        x, deviation = jackknife(moments, support)
-        inside = list(support)
-        significance = np.abs(x[inside]) / np.maximum(deviation[inside], np.finfo(float).tiny)
-        strength = np.minimum(significance / params.significance, np.abs(x[inside]) / params.size)
-        weakest = int(np.argmin(strength))
-        shorter = tuple(j for j in support if j != inside[weakest])
-        if strength[weakest] >= 1 or not within(compare(moments, [shorter], folds), before, tolerance):
+    while shorter := list(_without(support, weak(moments, support, params))):
+        risks = compare(moments, shorter, folds)
+        more = risks - before
+        spared = np.flatnonzero(more.mean(axis=1) <= np.maximum(overlapping_error(more), tolerance))
+        if not spared.size:
             break
-        support = shorter
+        support = shorter[min(spared, key=lambda row: (len(shorter[row]), risks[row].mean()))]
     return support
+
+
+def weak(moments: CrossMoments, support: tuple[int, ...], params: TwoFieldsParams) -> tuple[int, ...]:
+    """Terms of a support that are below the least size, or within the noise of their own coefficients."""
+    x, deviation = jackknife(moments, support)
+    size, errors = np.abs(x), significant(moments, params)
+    return tuple(j for j in support if size[j] < max(params.size, errors * deviation[j]))
+
+
+def significant(moments: CrossMoments, params: TwoFieldsParams) -> float:
+    """Jackknife standard errors that a coefficient of zero exceeds by chance only (Student, Bonferroni).
+
+    Every term of the library had the chance to be chosen for what it seems to explain, so the more are
+    offered, the more is asked of each.
+    """
+    regions, terms = len(moments.cross), len(moments.library)
+    return float(-stdtrit(regions - 1, params.chance / (2 * terms)))
+
+
+def overlapping_error(differences: Float[np.ndarray, "n folds"]) -> Float[np.ndarray, " n"]:
+    """Standard error of the mean difference over folds that share their regions (Nadeau and Bengio, 2003).
+
+    Every fold fits on half of the same regions and compares on the other half, so more folds do not bring
+    more evidence: the variance of their mean is (1/n + held/fitted) s^2, and held/fitted is one.
+    """
+    return differences.std(axis=1, ddof=1) * np.sqrt(1 / differences.shape[1] + 1)
+
+
+def agreed(support: tuple[int, ...], one_field: tuple[int, ...]) -> tuple[int, ...]:
+    """The support, or that of one field where it is a part of it.
+
+    One field errs towards too many terms, because its noise wants to be explained, too. A term that not even
+    it takes is more likely an error that both halves share.
+    """
+    return one_field if one_field and set(one_field) < set(support) else support
+
+
+def _without(support: tuple[int, ...], terms: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """The support less every non-empty set of the terms."""
+    for count in range(1, len(terms) + 1):
+        for dropped in combinations(terms, count):
+            yield tuple(j for j in support if j not in dropped)
 
 
 def estimate(
@@ -200,4 +245,4 @@ def _reason(
         f"{len(admissible)} supports have a cross risk within one standard error of the lowest "
         f"({risks.mean(axis=1).min():.3g}); this is the smallest, with {sizes[0]} terms"
     )
-    return text if best == winner else text + f", of which {sizes[0] - sizes[1]} were too small to keep"
+    return text if best == winner else text + f", of which {sizes[0] - sizes[1]} were too weak to keep"

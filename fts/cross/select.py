@@ -71,7 +71,8 @@ def select_halves(
         chosen = replace(single, notes={"fields": 1, "said": said})
     else:
         variances = refits.row_variances(variance, weak, systems)
-        chosen = _by_two(moments, systems, variances, svws, params)
+        one_field = tuple(np.flatnonzero(single.xi).tolist())
+        chosen = _by_two(choose(moments, params, one_field), moments, systems, variances, svws, params)
     notes = dict(chosen.notes) | _warnings(unresolved(variance.posterior), params)
     seconds = {"fit": field.made.seconds, "one_field": round(alone, 4)}
     seconds["select"] = round(time.process_time() - began, 4)
@@ -157,6 +158,7 @@ def _light(pair: Pair, observations: Observations) -> tuple[Field, Field]:
 
 
 def _by_two(
+    chosen: Selection,
     moments: CrossMoments,
     systems: tuple[WeakSystem, ...],
     variances: Float[np.ndarray, " m"],
@@ -164,7 +166,6 @@ def _by_two(
     params: TwoFieldsParams,
 ) -> Selection:
     """The selection by cross moments; refits of its support on the whole field stand beside its own."""
-    chosen = choose(moments, params)
     notes = {"fields": 2, "agreed": float(moments.reliability[0])}
     if not chosen.support:
         return replace(chosen, notes=notes)

@@ -19,6 +19,23 @@ from fts.params import LIBRARIES
 # Steps of the integrator between two frames, and times a chaotic state is carried before the record begins.
 _STEPS, _SETTLING = 10, 80.0
 
+# Kuramoto-Sivashinsky equations with other coefficients, lengths and grids: their waves are sampled well and
+# badly, by many sensors and by few, which is where false terms were seen.
+_WAVY: tuple[tuple[str, str, str, float, float, tuple[int, int]], ...] = (
+    ("slow ks", "Slow", "u_t = -0.8 u*u_x - 0.9 u_xx - 1.2 u_xxxx", 64.0, 100.0, (240, 281)),
+    ("fast ks", "Fast", "u_t = -1.5 u*u_x - 1.3 u_xx - u_xxxx", 60.0, 60.0, (240, 281)),
+    ("long ks", "Long", "u_t = -u*u_x - 1.1 u_xx - 0.9 u_xxxx", 90.0, 60.0, (360, 301)),
+    ("calm ks", "Calm", "u_t = -0.7 u*u_x - u_xx - 1.4 u_xxxx", 75.0, 90.0, (300, 361)),
+    ("dispersed ks", "Dispersed", "u_t = -u*u_x - 0.8 u_xx + 0.5 u_xxx - 0.7 u_xxxx", 55.0, 70.0, (220, 301)),
+    ("coarse ks", "Coarse", "u_t = -0.9 u*u_x - 1.2 u_xx - 1.1 u_xxxx", 95.0, 120.0, (240, 281)),
+    ("steep ks", "Steep", "u_t = -1.3 u*u_x - 0.7 u_xx - 0.5 u_xxxx", 75.0, 130.0, (220, 261)),
+    ("wide ks", "Wide", "u_t = -0.3 u_x - 0.6 u*u_x - u_xx - 1.5 u_xxxx", 110.0, 200.0, (220, 281)),
+    ("mild ks", "Mild", "u_t = -1.2 u*u_x - 0.9 u_xx - 1.1 u_xxxx", 100.0, 160.0, (240, 261)),
+    ("dense ks", "Dense", "u_t = -1.1 u*u_x - 0.9 u_xx - 0.8 u_xxxx", 90.0, 100.0, (800, 251)),
+    ("fine ks", "Fine", "u_t = -0.8 u*u_x - 1.1 u_xx - 1.2 u_xxxx", 105.0, 100.0, (900, 251)),
+    ("broad ks", "Broad", "u_t = -1.2 u*u_x - 0.8 u_xx - 0.9 u_xxxx", 95.0, 120.0, (800, 251)),
+)
+
 
 @dataclass(frozen=True)
 class StartingState:
@@ -33,6 +50,11 @@ class StartingState:
 def development_names() -> tuple[str, ...]:
     """The names of the development problems; the plane is the last."""
     return (*(entry.problem.name for entry in _lines()), "plane")
+
+
+def wavy_names() -> tuple[str, ...]:
+    """The names of the variants of the Kuramoto-Sivashinsky equation among them."""
+    return tuple(name for name, *_ in _WAVY)
 
 
 def development(name: str) -> tuple[Problem, Trajectory]:
@@ -93,9 +115,10 @@ def _lines() -> tuple[StartingState, ...]:
         StartingState(_line(name, title, truth, length, duration, (200, 201)), mean, waves)
         for name, title, truth, length, duration, mean, waves in every
     )
+    shaped = (*((*entry, (240, 281)) for entry in chaotic), *_WAVY)
     return transient + tuple(
-        StartingState(_line(name, title, truth, length, duration, (240, 281)), 0.0, rough, settled=True)
-        for name, title, truth, length, duration in chaotic
+        StartingState(_line(*entry), 0.0, rough, settled=True)  # name, title, truth, length, duration, shape
+        for entry in shaped
     )
 
 

@@ -24,7 +24,7 @@ class TwoFieldsParams:
     shared: float  # the same in units of the lowest risk, which that error is part of
     reliability: float  # least share of a combination of columns that both fields must agree on
     size: float  # least size of a term, in units of ||b||
-    significance: float  # least size of a term, in jackknife standard errors
+    chance: float  # that any term of the library that is none of the equation seems significant
     disagreement: float  # standard errors up to which a refit on the whole field is preferred
     unresolved: float  # error at left-out slices, beyond the noise, from which the field is not resolved
     split_seed: int
@@ -65,10 +65,10 @@ TWO_FIELDS = TwoFieldsParams(
     width=32,
     draws=12,
     tolerance=0.002,
-    shared=0.05,
+    shared=0.25,
     reliability=0.1,
     size=0.02,
-    significance=4.0,
+    chance=0.05,
     disagreement=1.0,
     unresolved=0.1,
     split_seed=20271,

@@ -112,6 +112,28 @@ def sparse(
     return table(("samples", "noise", "one field (SVWS)", "two fields", "doubted"), rows)
 
 
+def kind(run: RunRecord) -> str:
+    """The part of the study that a run belongs to."""
+    if run.row != "43 terms":
+        return "the paper's terms, 10 to 50 %"
+    if run.protocol == "S100":
+        return "43 terms, full grids, 20 to 100 %"
+    return "43 terms, a fifth of the samples, " + ("10 and 20 %" if run.noise else "clean")
+
+
+def fresh(runs: Iterable[RunRecord], unseen: Iterable[RunRecord]) -> Table:
+    """Recoveries on the test seeds, and on draws that were first seen when the rule was finished."""
+    tested, blind, made, alone = Counter(), Counter(), Counter(), Counter()
+    for run in runs:
+        tested[kind(run)] += run.score["exact"]
+    for run in unseen:
+        made[kind(run)] += 1
+        blind[kind(run)] += run.score["exact"]
+        alone[kind(run)] += run.extra["selectors"]["svws"]["exact"]
+    rows = [(name, tested[name], blind[name], alone[name], count) for name, count in made.items()]
+    return table(("terms, samples, noise", "test seeds", "fresh draws", "one field, fresh draws", "of"), rows)
+
+
 def settled(record: Mapping[str, Any]) -> Table:
     """What every setting tried recovered on the development problems; the rules themselves first."""
     total = sum(record["cells"].values())

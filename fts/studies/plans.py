@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from fts.data.problems import further_names, noisy_names
+from fts.data.problems import further_names
 from fts.params import (
     DEEPMOD,
     DL_PDE,
@@ -16,7 +16,6 @@ from fts.params import (
     SPECTRAL,
     SYMBOLIC,
     THAW,
-    TWO_FIELDS,
     WEAK_PDE_LEARN,
     WEIGH,
     WSINDY,
@@ -30,12 +29,11 @@ from fts.params.rivals import COMPOSED, OPERON, TARGET, ComposedRunParams, Rival
 from fts.studies.configured import OURS, discover_task, paper_task, refined_task, weighted_task
 from fts.studies.published import JOINT_SETTINGS, REGIMES, SELECTOR_REGIMES
 from fts.studies.runs import Task
+from fts.studies.two_fields import NOISE_LEVELS, cross
 from fts.studies.verdicts import verdicts
 
 # The method beside every selector it is compared with.
 _COMPARED = "freeze, then compare"
-_TWO = "two fields"
-ONE_SPLIT = ", one split"  # of the samples, instead of the average over several: rows beside the others
 
 Plan = Callable[[tuple[int, ...]], Iterator[Task]]
 
@@ -48,8 +46,6 @@ _DENSITIES = {
 PAPER_DENSITIES = {"kdv": (5, 10, 15, 20), "ks": (20, 50, 80, 100), "ad": (20, 50, 80, 100)}
 # Joint methods the paper follows over densities, the cheaper one first.
 JOINT_DENSITIES = ("DeepMoD", "PINN-SR")
-_NOISE_LEVELS = (0.1, 0.2, 0.3, 0.5)
-_HEAVY_NOISE = (0.2, 0.5, 1.0)
 # Rows of the ablation tables, cheap ones first, and the adapter variant that makes each.
 _VARIANTS = {
     "no penalties": "unpenalized",
@@ -102,7 +98,7 @@ def noise(seeds: tuple[int, ...]) -> Iterator[Task]:
     for problem, protocol in SELECTOR_REGIMES:
         for seed in seeds:
             yield replace(paper_task("noise", problem, protocol, seed), noise=0.1, method=_COMPARED)
-    for level in _NOISE_LEVELS:
+    for level in NOISE_LEVELS:
         for problem, protocol in REGIMES:
             for seed in seeds:
                 yield replace(refined_task("noise", problem, protocol, seed, "kernel"), noise=level)
@@ -231,25 +227,6 @@ def symbolic_composed(seeds: tuple[int, ...]) -> Iterator[Task]:
     params = ComposedRunParams(FieldParams("kernel"), COMPOSED)
     for level, problem, seed in product(_COMPOSED_NOISE, further_names(), seeds):
         yield Task("symbolic_composed", problem, "S20", seed, level, "kernel", "composed", params)
-
-
-def cross(seeds: tuple[int, ...]) -> Iterator[Task]:
-    """Two fields: 43 terms under heavy noise and on sparse samples, and the paper's libraries under noise."""
-    for split, params in (("", TWO_FIELDS), (ONE_SPLIT, replace(TWO_FIELDS, splits=1))):
-        for (row, problem, protocol, level, library), seed in product(_crossings(), seeds):
-            yield Task("cross", problem, protocol, seed, level, row + split, _TWO, params, library)
-
-
-def _crossings() -> Iterator[tuple[str, str, str, float, str]]:
-    """Row, problem, protocol, noise and library."""
-    for level, problem in product(_HEAVY_NOISE, noisy_names()):
-        yield "43 terms", problem, "S100", level, ""
-    for level, regime in product(_NOISE_LEVELS[::-1], REGIMES):
-        yield "paper's terms", *regime, level, ""
-    for problem, protocol in REGIMES:
-        yield "43 terms", problem, protocol, 0.0, "powers 2D" if problem == "ad" else "powers"
-    for level, protocol, problem in product((0.1, 0.2), ("S20", "T20"), noisy_names()):
-        yield "43 terms", problem, protocol, level, ""
 
 
 def samples(seeds: tuple[int, ...]) -> Iterator[Task]:

@@ -18,7 +18,7 @@ from tqdm.auto import tqdm
 from fts import files, metrics
 from fts.cross.rule import choose
 from fts.cross.select import Halved, halved, select_halves
-from fts.data.development import development, development_names, offered
+from fts.data.development import development, development_names, offered, wavy_names
 from fts.data.problems import Problem
 from fts.data.trajectories import observe
 from fts.equations.equation import Equation
@@ -42,8 +42,8 @@ _MEASURED: dict[str, tuple[Any, ...]] = {
 _DECIDED: dict[str, tuple[Any, ...]] = {
     "width": (1, 32),
     "tolerance": (0.0, 0.001, 0.002, 0.004),
-    "shared": (0.0, 0.02, 0.05),
-    "significance": (3.0, 4.0, 5.0, 6.0),
+    "shared": (0.0, 0.05, 0.1, 0.25, 0.5),
+    "chance": (1.0, 0.2, 0.05, 0.01),
     "size": (0.02, 0.05),
 }
 
@@ -72,7 +72,8 @@ class Tried:
 def cells(seeds: tuple[int, ...] = DEVELOPMENT_SEEDS[:2]) -> Iterator[DevelopmentCell]:
     """Full grids under heavy noise, sparse samples with little or none, and the plane."""
     first, *_ = seeds
-    for name in development_names()[:-1]:
+    wavy = wavy_names()
+    for name in (each for each in development_names()[:-1] if each not in wavy):
         for noise in (0.5, 1.0):
             for seed in seeds if name in _CHAOTIC else (first,):
                 yield DevelopmentCell(name, "S100", noise, seed, "large")
@@ -81,6 +82,9 @@ def cells(seeds: tuple[int, ...] = DEVELOPMENT_SEEDS[:2]) -> Iterator[Developmen
             for noise in (0.0, 0.1, 0.2):
                 yield DevelopmentCell(name, protocol, noise, first, "large")
             yield DevelopmentCell(name, protocol, 0.1, first, "small")
+    for name in wavy:
+        yield DevelopmentCell(name, "S100", 1.0, first, "large")
+        yield DevelopmentCell(name, "T20", 0.5, first, "small")
     for protocol in ("S20", "T20"):
         yield DevelopmentCell("plane", protocol, 0.5, first, "small")
 
