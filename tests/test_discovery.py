@@ -335,6 +335,19 @@ def test_fewer_samples_than_verdicts_were_checked_with_identify_nothing(rng):
     assert "300 samples: verdicts were checked with" in result.doubts[0]
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.2])
+def test_a_shape_that_only_travels_is_not_called_identified(noise):
+    """A steady wave of another equation, at its one speed, could not be told from translation."""
+
+    def shape(s):
+        return np.sin(s) + 0.4 * np.cos(2 * s + 1) + 0.3 * np.sin(3 * s + 0.5) + 0.2 * np.cos(4 * s)
+
+    result = fts.discover(_measured(lambda x, t: shape(x - t), duration=3.0, noise=noise), progress=False)
+    assert list(result.standard_errors) == ["u_x"]
+    assert result.verdict.status == "ambiguous"
+    assert any("only travels" in reason for reason in result.doubts), result.doubts
+
+
 def test_an_axis_that_does_not_close_is_asked_for_the_general_terms_too():
     samples = _evolved(_BURGERS, _HILLS, 2 * np.pi, 1.0, sensors=60)
     open_box = fts.Domain((0.0,), (2 * np.pi,), 0.0, 1.0, (False,))

@@ -184,13 +184,24 @@ def _xi(**values):
 
 def test_the_samples_choose_between_supports(rng):
     field, observations = _field_and_samples(rng, 0.05)
-    found = compare(observations, field, LIBRARY, [_xi(u_x=-0.5, u_xx=0.1)], FORECAST)
+    steps = []
+    start = [_xi(u_x=-0.5, u_xx=0.1)]
+    found = compare(observations, field, LIBRARY, start, FORECAST, lambda: steps.append(1))
+    assert len(steps) >= len(found.fits)
     assert found.best.support == (4, 5)
     assert found.fits[0].misfit <= min(one.misfit for one in found.fits) * 1.01
     others = [i for i, one in enumerate(found.fits) if not {4, 5} <= set(one.support)]
     assert others
     assert min(found.gap(i) for i in others) > 10
     assert found.preferring(others[0]).best is found.fits[others[0]]
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3, 1.0])
+def test_noise_does_not_cut_the_record_into_stretches(noise, rng):
+    field, observations = _field_and_samples(rng, noise, sensors=60)
+    record, (found,) = begin(observations, field, LIBRARY, [_xi(**{"u*u_x": -0.9, "u_xx": 0.12})], FORECAST)
+    assert len(record.windows) == 1
+    assert np.all(np.abs(found.xi - BURGERS) <= 4 * deviations(found))
 
 
 def test_part_of_a_long_record_is_followed_within_the_budget(rng):

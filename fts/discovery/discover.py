@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tqdm.auto import tqdm
 
 from fts import asked
 from fts.discovery.evidence import Evidence, Weighed, gather
@@ -19,6 +20,7 @@ from fts.discovery.verdict import Verdict, doubted, refused, state
 from fts.domain import Domain
 from fts.equations.equation import Equation
 from fts.fields.frozen import Field, FrozenField
+from fts.kernel.posterior import BAR_DELAY
 from fts.observations import Observations, TooLittle
 from fts.params import DEFAULT_LIBRARIES, LEAST_SAMPLES, VERDICT, VerdictParams
 from fts.readers.samples import is_dataset, read_samples
@@ -134,11 +136,14 @@ def discover(
         return refusal(error, observations)
     selection, verdict, starts = examine(field, ready, variance, params)
     selection, verdict = reconsider(observations, field, variance, ready, (selection, verdict))
-    told = foretell(observations, field, (selection.xi, *starts), (selection, verdict), params)
+    starts = (selection.xi, *starts)
+    with tqdm(desc="integrate", unit="equation", disable=not progress, delay=BAR_DELAY) as bar:
+        told = foretell(observations, field, starts, (selection, verdict), params, bar.update)
     if told is None:
         told = selection, doubted(verdict, _wanted(field, ready, variance, verdict, params))
     selection, verdict = told
-    return Discovery(observations, field, selection, doubted(verdict, _too_few(observations, verdict)))
+    doubts = [*_too_few(observations), *_travels(selection)] if verdict.status == "identified" else []
+    return Discovery(observations, field, selection, doubted(verdict, doubts))
 
 
 def refusal(reason: TooLittle, observations: Observations | None = None) -> Discovery:
@@ -179,14 +184,21 @@ def _wanted(
     return [ask_for(foreign)] if foreign else []
 
 
-def _too_few(observations: Observations, verdict: Verdict) -> list[str]:
+def _too_few(observations: Observations) -> list[str]:
     """The reason not to call an equation identified where verdicts were never put to the test."""
-    if verdict.status != "identified" or len(observations) >= LEAST_SAMPLES:
+    if len(observations) >= LEAST_SAMPLES:
         return []
     checked = f"verdicts were checked with {LEAST_SAMPLES} and more"
     return [
         f"{len(observations)} samples: {checked}, and fewer can fit a wrong equation by chance; add samples"
     ]
+
+
+def _travels(selection: Selection) -> list[str]:
+    """The reason not to call a mere translation identified: waves of many equations travel unchanged."""
+    if not set(selection.support) <= {"u_x", "u_y", "u_z"}:
+        return []
+    return ["the field only travels, as steady waves of many equations do; measure another initial state"]
 
 
 def _refitted(

@@ -5,7 +5,7 @@ judged beside those a user did not think of: what is missing from the library sh
 the samples ask for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,6 +23,7 @@ from fts.thaw.compare import Comparison, compare
 from fts.thaw.fit import Following
 from fts.thaw.flow import Unbounded
 from fts.thaw.stretches import Unfollowed
+from fts.thaw.windows import Record
 
 _TINY = np.finfo(float).tiny
 
@@ -55,8 +56,12 @@ def foretell(
     starts: Sequence[Float[np.ndarray, " J"]],
     found: tuple[Selection, Verdict],
     params: VerdictParams,
+    step: Callable[[], object] = lambda: None,
 ) -> tuple[Selection, Verdict] | None:
-    """Selection and verdict by integration from `starts`; None where nothing can be integrated."""
+    """Selection and verdict by integration from `starts`; None where nothing can be integrated.
+
+    `step` is called after every equation that was fitted.
+    """
     selection, verdict = found
     offered = selection.library
     library = widened(offered, observations.domain.dimension)
@@ -65,7 +70,7 @@ def foretell(
     if not wider:
         return None
     try:
-        told = _told(observations, field, library, list(wider.values()), offered, params)
+        told = _told(observations, field, library, list(wider.values()), offered, params, step)
     except Unfollowed:
         return None
     except Unbounded as reason:
@@ -106,14 +111,15 @@ def _told(
     starts: Sequence[np.ndarray],
     offered: Library,
     params: VerdictParams,
+    step: Callable[[], object],
 ) -> Forecast:
     """Part of a long record may be enough; where it is not, more of it is worth its time."""
-    comparison = compare(observations, field, library, starts, params.forecast)
+    comparison = compare(observations, field, library, starts, params.forecast, step)
     told = weigh(comparison, offered, params)
     if told.margin >= 1 or not params.again <= comparison.record.part < 1:
         return told
     longer = replace(params.forecast, budget=int(params.forecast.budget / params.again))
-    return weigh(compare(observations, field, library, starts, longer), offered, params)
+    return weigh(compare(observations, field, library, starts, longer, step), offered, params)
 
 
 def _unless_proposed(told: Forecast, proposed: Selection, params: VerdictParams) -> Forecast:
@@ -144,12 +150,11 @@ def weigh(comparison: Comparison, offered: Library, params: VerdictParams) -> Fo
     others = [i for i, one in enumerate(comparison.fits) if not set(inside) <= set(one.support)]
     gaps = {i: _gap(comparison, i, params) for i in others}
     bounds = {j: _bound(best, j, value, error, params) for j, (value, error) in excluded(best).items()}
-    noise = max(record.noise, params.forecast.negligible * record.scale)
     margins = {
         "significance": float(significance.min()) / params.significance,
         "rivals": min(gaps.values(), default=np.inf),
         "completeness": 1 / max(max(bounds.values(), default=0.0), _TINY),
-        "misfit": params.misfit * noise / max(best.misfit, _TINY),
+        "misfit": _most_misfit(record, params) / max(best.misfit, _TINY),
     }
     return Forecast(
         comparison,
@@ -202,6 +207,13 @@ def _gap(comparison: Comparison, other: int, params: VerdictParams) -> float:
     """
     misfit = comparison.fits[other].misfit / (params.forecast.negligible * comparison.record.scale)
     return min(comparison.gap(other) / params.rival_gap, misfit)
+
+
+def _most_misfit(record: Record, params: VerdictParams) -> float:
+    """What an equation may miss the samples by: some times the noise, but little of the field itself."""
+    noise = max(record.noise, params.forecast.negligible * record.scale)
+    field = np.sqrt(max(record.scale**2 - noise**2, 0.0))
+    return float(min(params.misfit * noise, np.hypot(noise, params.remainder * field)))
 
 
 def _bound(best: Following, j: int, value: float, error: float, params: VerdictParams) -> float:

@@ -20,7 +20,7 @@ class ForecastParams:
     visible: float  # standard errors of an amplitude; smaller waves say nothing of the coefficients
     least_noise: float  # in deviations of the samples; the integrator's own error
     seed: int  # of the samples drawn
-    lost: float  # misfit after one step, in deviations of the samples, beyond which stretches are too long
+    lost: float  # misfit beyond noise after one step, in deviations of the samples, if stretches are too long
     near: float  # misfit after one step, over that of the best, up to which a start is fitted
     better: float  # misfit over that of fewer windows, for which more of them are worth it
     follows: float  # misfit over the field's noise up to which an equation follows the samples,

@@ -28,7 +28,8 @@ class VerdictParams:
     rival_gap: float  # squared noise units by which another integrated equation must be worse
     hidden: float  # part of the change of state that a term left out may have, two standard errors included
     pointing: float  # standard errors from zero beyond which a term left out points to itself
-    misfit: float  # of an integrated equation, in units of the noise, beyond which something is missing
+    misfit: float  # of an integrated equation, in units of the noise, beyond which something is missing,
+    remainder: float  # or beyond the noise in units of the field: under loud noise the other says nothing
     again: float  # part of the record that was integrated from which on, if it decides nothing, all is
     forecast: ForecastParams
 
@@ -55,6 +56,7 @@ VERDICT = VerdictParams(
     hidden=0.2,
     pointing=3.5,
     misfit=2.5,
+    remainder=0.2,
     again=0.25,
     forecast=FORECAST,
 )

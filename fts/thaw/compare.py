@@ -5,7 +5,7 @@ Supports are proposed to second order around the best (`around`), fitted in turn
     chi^2 + per_term * number of terms,   chi^2 = squared residuals / noise^2 + prior of the states.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -54,15 +54,17 @@ def compare(
     library: Library,
     starts: Sequence[Float[np.ndarray, " J"]],
     params: ForecastParams,
+    step: Callable[[], object] = lambda: None,
 ) -> Comparison:
-    """The comparison that begins with the supports of `starts`."""
-    record, first = begin(observations, field, library, starts, params)
+    """The comparison that begins with the supports of `starts`; `step` is called after every fit."""
+    record, first = begin(observations, field, library, starts, params, step)
     known: dict[Support, Following | None] = {one.support: one for one in first}
 
     def fit(around: Following, supports: Iterable[Support]) -> None:
         new = [support for support in supports if support not in known][: params.proposals]
         for support in new:
             known[support] = thaw(record, library, coefficients(around, support), params, around.states)
+            step()
 
     for _ in range(params.rounds):
         best = _ranked(record, known, params)[0][1]

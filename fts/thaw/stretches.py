@@ -4,7 +4,7 @@ One long stretch says most about the coefficients; a chaotic or badly begun equa
 shorter ones. The fewest are taken in which one of the equations follows the samples as well as in more.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -29,6 +29,7 @@ def begin(
     library: Library,
     starts: Sequence[Float[np.ndarray, " J"]],
     params: ForecastParams,
+    step: Callable[[], object] = lambda: None,
 ) -> tuple[Record, tuple[Following, ...]]:
     """The record in stretches, and every start that can be integrated fitted to it."""
     surveyed = _surveyed(observations, field, params)
@@ -45,7 +46,7 @@ def begin(
         if not affordable:
             continue
         record = divide(surveyed, field, observations, count, each, params, affordable)
-        fits = _fitted(record, library, starts, params, patient=last)
+        fits = _fitted(record, library, starts, params, step, patient=last)
         misfit = min((one.misfit for one in fits), default=np.inf)
         if misfit < params.better * least:
             kept, least = (record, fits), misfit
@@ -81,14 +82,24 @@ def _steps(
 
 
 def _fitted(
-    record: Record, library: Library, starts: Sequence[np.ndarray], params: ForecastParams, *, patient: bool
+    record: Record,
+    library: Library,
+    starts: Sequence[np.ndarray],
+    params: ForecastParams,
+    step: Callable[[], object],
+    *,
+    patient: bool,
 ) -> tuple[Following, ...]:
     """Starts fitted that one pass brings near; none where it tells that stretches so long are too long."""
     probes = [approach(record, library, xi, replace(params, passes=1)) for xi in starts]
     reached = [one for one in probes if one is not None]
     least = min((one.square for one in reached), default=np.inf)
-    if least > params.lost**2 * record.samples * record.scale**2 and not patient:
+    # Noise is no sign that an equation was lost.
+    if least > record.samples * ((params.lost * record.scale) ** 2 + record.noise**2) and not patient:
         return ()
     near = [one for one in reached if one.square <= params.near**2 * least]
-    fits = [thaw(record, library, one.xi, params, one.states) for one in near]
+    fits = []
+    for one in near:
+        fits.append(thaw(record, library, one.xi, params, one.states))
+        step()
     return tuple(one for one in fits if one is not None)
