@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from fts.data.trajectories import observe, simulate
 from fts.domain import Domain
@@ -308,3 +309,22 @@ def test_constant_data_are_refused() -> None:
 def test_no_torch() -> None:
     code = "import sys, fts.kernel; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_linear_algebra_takes_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Seen(Exception):
+        pass
+
+    def threads() -> list[int]:
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    def look(*_, **__):
+        raise Seen(max(threads()))
+
+    monkeypatch.setattr(closed_form, "condition", look)
+    observations = observe(simulate("kdv"), "S5", seed=3)
+    with threadpool_limits(2, user_api="blas"):
+        assert max(threads()) == 2
+        with pytest.raises(Seen, match="1"):
+            closed_form.given(observations, progress=False)
+        assert max(threads()) == 2

@@ -20,6 +20,7 @@ from fts.discovery.verdict import Verdict, doubted, refused, state
 from fts.domain import Domain
 from fts.equations.equation import Equation
 from fts.fields.frozen import Field, FrozenField
+from fts.kernel.closed_form import one_thread
 from fts.kernel.posterior import BAR_DELAY
 from fts.observations import Observations, TooLittle
 from fts.params import DEFAULT_LIBRARIES, LEAST_SAMPLES, VERDICT, VerdictParams
@@ -134,6 +135,21 @@ def discover(
         ready = prepare(field, terms)
     except TooLittle as error:
         return refusal(error, observations)
+    found = _judged(observations, field, variance, ready, params, progress=progress)
+    return Discovery(observations, field, *found)
+
+
+@one_thread
+def _judged(
+    observations: Observations,
+    field: FrozenField,
+    variance: Field | None,
+    ready: Prepared,
+    params: VerdictParams,
+    *,
+    progress: bool,
+) -> tuple[Selection, Verdict]:
+    """What the weak systems find, what two fields or the integrated equations make of it, and the doubts."""
     selection, verdict, starts = examine(field, ready, variance, params)
     selection, verdict = reconsider(observations, field, variance, ready, (selection, verdict))
     starts = (selection.xi, *starts)
@@ -143,7 +159,7 @@ def discover(
         told = selection, doubted(verdict, _wanted(field, ready, variance, verdict, params))
     selection, verdict = told
     doubts = [*_too_few(observations), *_travels(selection)] if verdict.status == "identified" else []
-    return Discovery(observations, field, selection, doubted(verdict, doubts))
+    return selection, doubted(verdict, doubts)
 
 
 def refusal(reason: TooLittle, observations: Observations | None = None) -> Discovery:

@@ -37,6 +37,8 @@ Variance = PosteriorVariance | DrawnVariance
 # Error of freezing in deviations of the data: 1e-6, or a thousandth of the noise where that is more, or what
 # it takes to store no more numbers than the largest; the bases are trimmed to a tenth of it.
 _TOLERANCE, _NOISE_SHARE, _LARGEST, _TRIM = 1e-6, 1e-3, 24_000, 0.1
+# Matrices have some hundred rows: on a busy machine threads would wait for each other most of the time.
+one_thread = threadpool_limits.wrap(limits=1, user_api="blas")
 _SEED = 0  # of what is left out: the same samples give the same field
 _SHORTEST = 32  # functions per axis to begin with
 
@@ -65,17 +67,15 @@ def fit_travelling_with_variance(
     return freeze(posterior, observations), variance_of(posterior)
 
 
+@one_thread
 def travelled(observations: Observations, *, progress: bool = True) -> Process:
     """The process given the observations, travelling where that predicts left-out samples clearly better."""
     separable = given(observations, progress=progress)
-    # Matrices of some hundred rows: on a busy machine threads would wait for each other most of the time.
-    with (
-        threadpool_limits(1),
-        tqdm(desc="speeds", unit="step", disable=not progress, delay=BAR_DELAY) as bar,
-    ):
+    with tqdm(desc="speeds", unit="step", disable=not progress, delay=BAR_DELAY) as bar:
         return travel(observations, separable, bar.update)
 
 
+@one_thread
 def given(observations: Observations, *, progress: bool = True) -> Process:
     """The process given the observations: on a sensor x frame grid, on one with holes, or anywhere."""
     if observations.grid is not None:
@@ -95,6 +95,7 @@ def variance_of(posterior: Process) -> Variance:
     return DrawnVariance(posterior)
 
 
+@one_thread
 def freeze(posterior: Process, observations: Observations) -> FrozenField:
     """The posterior mean as a field of low rank: truncated series per axis, truncated singular values."""
     began = time.perf_counter()
