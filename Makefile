@@ -65,7 +65,7 @@ bench: $(READY)  ## one line per figure: name, ours, peer, ratio
 	@for file in benchmarks/bench_*.py; do $(BIN)/python "$$file"; done
 
 verify: $(READY)  ## check that every published number follows from the records
-	$(BIN)/python -m fts.studies verify
+	$(BIN)/python -m fts.lab.studies verify
 
 lock: $(READY)  ## write requirements.lock and torch.lock from the present environment
 	$(PIP) freeze --all --exclude-editable | $(BIN)/python .ci/lock.py > requirements.lock.new

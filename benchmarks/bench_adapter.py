@@ -13,8 +13,9 @@ import torch  # noqa: E402
 from _timing import cpu, line  # noqa: E402
 
 import fts  # noqa: E402
-from fts.adapter import batches, paper, projected, structured  # noqa: E402
-from fts.params import PAPER, AdapterParams, changed  # noqa: E402
+from fts.adapter import paper, projected, samples, structured  # noqa: E402
+from fts.params.paper import PAPER  # noqa: E402
+from fts.params.types import AdapterParams, changed  # noqa: E402
 
 # A development seed; an update with full penalties, as most updates are.
 SEED, EARLY, UPDATE = 42, 500, 3000
@@ -25,7 +26,7 @@ def main() -> None:
     torch.set_num_threads(1)
     params = PAPER["ks"].adapter
     observations = fts.observe(fts.simulate("ks"), "S20", seed=SEED)
-    prepared = batches.prepare(observations, torch.device("cpu"))
+    prepared = samples.prepare(observations, torch.device("cpu"))
     model = structured.Structured(prepared, observations.domain, params, torch.Generator().manual_seed(SEED))
     objective = structured.Reconstruction(model, prepared, params)
     with torch.no_grad():
@@ -50,7 +51,7 @@ def main() -> None:
 
 
 def _pointwise_loss(
-    model: structured.Structured, prepared: batches.Samples, params: AdapterParams
+    model: structured.Structured, prepared: samples.Samples, params: AdapterParams
 ) -> torch.Tensor:
     """The observation loss with the network called at every sample of the 32 frames."""
     frames = prepared.draw_frames(params.training.frames_per_update, model.rng)
@@ -61,7 +62,7 @@ def _pointwise_loss(
 
 
 def _pointwise(
-    model: structured.Structured, prepared: batches.Samples, params: AdapterParams
+    model: structured.Structured, prepared: samples.Samples, params: AdapterParams
 ) -> torch.Tensor:
     """The same with both penalties."""
     gram = model.network(model.network.encoding(model.gram_points()))[:, 1:]
@@ -72,7 +73,7 @@ def _pointwise(
     return _pointwise_loss(model, prepared, params) + penalties
 
 
-def _pointwise_error(model: structured.Structured, prepared: batches.Samples) -> torch.Tensor:
+def _pointwise_error(model: structured.Structured, prepared: samples.Samples) -> torch.Tensor:
     """The error over all observations that every factorized update gives away, at every sample."""
     total = torch.zeros(())
     with torch.no_grad():

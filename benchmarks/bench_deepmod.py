@@ -15,11 +15,11 @@ import numpy as np  # noqa: E402
 from _timing import cpu, line  # noqa: E402
 
 import fts  # noqa: E402
-from fts.adapter.device import one_thread  # noqa: E402
+from fts.adapter.samples import one_thread  # noqa: E402
 from fts.baselines.deepmod import _iterate  # noqa: E402
 from fts.baselines.deepmod_training import DeepMoDTraining  # noqa: E402
 from fts.baselines.deepymod_reference import deepymod_reference  # noqa: E402
-from fts.params import DEEPMOD  # noqa: E402
+from fts.baselines.settings import DEEPMOD  # noqa: E402
 
 SEED = 42
 ITERATIONS = 100

@@ -8,9 +8,9 @@ import numpy as np
 from _timing import cpu, line
 from scipy.linalg import cho_factor, cho_solve
 
-from fts.data.trajectories import observe, simulate
-from fts.kernel import closed_form, covariance, left_out, search
-from fts.params import DEVELOPMENT_SEEDS
+from fts.kernel import closed_form, covariance, search
+from fts.params.paper import DEVELOPMENT_SEEDS
+from fts.problems.trajectories import observe, simulate
 
 # Dense algebra costs the cube of the number of samples: a part of KdV-S20 is what it can do in seconds.
 SENSORS, FRAMES, NUGGET = 34, 50, 1e-6
@@ -69,7 +69,7 @@ def _dense(parts, values, kernels) -> np.ndarray:
 
 def _left_out(parts, values, kernels) -> float:
     spectra = [covariance.decompose(part, chosen) for part, chosen in zip(parts, kernels, strict=True)]
-    return left_out.left_out(spectra, covariance.rotate(values, spectra), NUGGET, 0, parts[0])[0]
+    return search.left_out(spectra, covariance.rotate(values, spectra), NUGGET, 0, parts[0])[0]
 
 
 def _refits(parts, values, kernels) -> float:

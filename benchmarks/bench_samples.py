@@ -13,8 +13,8 @@ import numpy as np
 from _timing import growth_line, line
 
 import fts
-from fts.metrics import field_error
-from fts.params import DEVELOPMENT_SEEDS
+from fts.params.paper import DEVELOPMENT_SEEDS
+from fts.problems.metrics import field_error
 
 SEED = DEVELOPMENT_SEEDS[0]
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)

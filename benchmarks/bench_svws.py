@@ -7,11 +7,11 @@ Prints one line per figure: name, ours, peer, ratio. CPU seconds, the least of s
 import numpy as np
 from _timing import cpu, line
 
-from fts.fields.shipped import load_field
-from fts.params import PAPER
-from fts.svws import rule, sparse
-from fts.svws.select import select
-from fts.svws.settings import resolve_library
+from fts.fields.frozen import load_field
+from fts.params.paper import PAPER
+from fts.selection import sparse
+from fts.svws import rule
+from fts.svws.select import resolve_library, select
 
 # What the book promises for 20 systems and the selection on a KS field.
 PROMISED_SECONDS = 0.5

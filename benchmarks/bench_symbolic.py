@@ -9,14 +9,13 @@ from dataclasses import replace
 import numpy as np
 from _timing import cpu, line
 
-from fts.data.trajectories import observe, simulate
 from fts.kernel import closed_form
-from fts.params import DEVELOPMENT_SEEDS, SYMBOLIC, THAW
-from fts.params.rivals import OPERON, TARGET
-from fts.symbolic.operon import operon_front
+from fts.params.paper import DEVELOPMENT_SEEDS
+from fts.problems.trajectories import observe, simulate
+from fts.symbolic.discover import thaw
+from fts.symbolic.rivals import operon_front, spline_target
 from fts.symbolic.select import run_systems, select_function
-from fts.symbolic.targets import spline_target
-from fts.symbolic.thaw import thaw
+from fts.symbolic.settings import OPERON, SYMBOLIC, TARGET, THAW
 
 SEED, NOISE, PROMISED_SECONDS = DEVELOPMENT_SEEDS[0], 0.05, 60.0
 # Operon's generations, doubled up to its whole search; a risk within one percent is the same.

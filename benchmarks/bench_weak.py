@@ -9,15 +9,15 @@ from dataclasses import replace
 import numpy as np
 from _timing import copy_bandwidth, cpu, growth_line, line
 
-from fts.data.problems import problem
-from fts.data.trajectories import simulate
 from fts.domain import Domain
 from fts.equations.terms import Library
-from fts.fields.frozen import Field
+from fts.fields.frozen import Field, load_field
 from fts.fields.given import CallableField
-from fts.fields.shipped import load_field
-from fts.params import PAPER, WeakParams
-from fts.weak import assembly, patches
+from fts.params.paper import PAPER
+from fts.params.types import WeakParams
+from fts.problems.problems import problem
+from fts.problems.trajectories import simulate
+from fts.weak import assembly, test_functions
 
 # What the book promises for the memory of one system.
 PROMISED_BYTES = 200e6
@@ -46,7 +46,7 @@ def main() -> None:
     line(
         "weak: KS system, 300 patches x 3,100 nodes, 8 terms", one, _pysindy(params), "PySINDy WeakPDELibrary"
     )
-    rows = patches.phases(np.random.default_rng(0), SYSTEMS, 1)
+    rows = test_functions.phases(np.random.default_rng(0), SYSTEMS, 1)
     many = cpu(lambda: [assembly.assemble(field, library, params, row) for row in rows], times=3)
     line(f"weak: {SYSTEMS} KS systems", many, SYSTEMS * one, f"{SYSTEMS} x one")
     _bus(params, library, phase)

@@ -2,34 +2,32 @@
 
 The package reads from top to bottom; whatever stands in a line imports only lines above it.
 
-    asked          what a call or an installation lacks, said in a sentence
-    files          bytes on disk, whole and verified or refused
+    validation     what a call or an installation lacks, said in a sentence
+    containers     bytes on disk, whole and verified or refused
     params/        what a number means, and what the paper used
     domain         the space-time box a field lives on
     observations   sparse samples (x, t, y)
-    readers/       a user's file -> observations
-    equations/     words of a PDE: text -> terms, libraries, equations
+    io/            a user's file -> observations
+    equations/     terms, libraries, equations; an equation integrated in time
     fields/        what a frozen field is, evaluates and saves
-    kernel/        observations -> frozen field in closed form
+    kernel/        observations -> Gaussian-process posterior -> frozen field, in closed form
     adapter/       observations -> frozen field by training (torch)
-    recipes        the one door to both
+    fitting        observations -> frozen field by any recipe
     weak/          frozen field -> weak systems
-    svws/          weak systems -> selection -> equation
-    cross/         two fields of disjoint halves -> selection that noise does not bias
+    selection/     sparse regression, moments, support search, jackknife: what every selector shares
+    svws/          weak systems -> selection -> equation, the paper's rule
+    trajectory/    an equation integrated and fitted to the samples
+    plotting       the style of figures and tables
+    discovery/     samples -> an equation with standard errors, and a verdict on it
     symbolic/      frozen field -> a function q(u) that no library lists
     baselines/     other methods: the same observations -> the same selection
     methods        every method by its name, behind one signature
     paths/         support along a training: what stopping at each step would have reported
-    thaw/          a selected equation -> the same, integrated and fitted to the samples
-    discovery/     samples -> an equation with standard errors, and a verdict on it
     ----------------------------------------------------- here begins the truth
-    data/          problems, solvers, reference trajectories and how they are observed
-    metrics        selection and field against the truth
-    studies/       runs, records, the paper's values, verification
-    layout         the package's own import graph
-    plots/         figures and tables, one file per chapter
+    problems/      reference problems, their solutions, how they are observed, and scores
     explorers/     widgets that compute in the page
     cli            the command `fts`
+    lab/           what the book needs and a user does not: studies, records, figures
 
 A public name is imported when it is first used, so `import fts` loads neither torch nor the rest of SciPy.
 """
@@ -38,12 +36,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fts.data.problems import Problem as Problem
-    from fts.data.problems import problem as problem
-    from fts.data.released import read_trajectory as read_trajectory
-    from fts.data.trajectories import Trajectory as Trajectory
-    from fts.data.trajectories import observe as observe
-    from fts.data.trajectories import simulate as simulate
     from fts.discovery.discover import Discovery as Discovery
     from fts.discovery.discover import discover as discover
     from fts.domain import Domain as Domain
@@ -52,32 +44,37 @@ if TYPE_CHECKING:
     from fts.equations.terms import Term as Term
     from fts.explorers.explore import explore as explore
     from fts.fields.frozen import FrozenField as FrozenField
+    from fts.fields.frozen import load_field as load_field
     from fts.fields.given import CallableField as CallableField
     from fts.fields.given import TabulatedField as TabulatedField
-    from fts.fields.shipped import load_field as load_field
+    from fts.fitting import fit as fit
+    from fts.fitting import fit_with_variance as fit_with_variance
+    from fts.io.readers import read_samples as read_samples
     from fts.observations import Observations as Observations
-    from fts.readers.samples import read_samples as read_samples
-    from fts.recipes import fit as fit
-    from fts.recipes import fit_with_variance as fit_with_variance
+    from fts.problems.problems import Problem as Problem
+    from fts.problems.problems import problem as problem
+    from fts.problems.released import read_trajectory as read_trajectory
+    from fts.problems.trajectories import Trajectory as Trajectory
+    from fts.problems.trajectories import observe as observe
+    from fts.problems.trajectories import simulate as simulate
+    from fts.selection.selection import Selection as Selection
     from fts.svws.select import select as select
-    from fts.svws.selection import Selection as Selection
 
 _HOME = {
     "observations": ("Observations",),
-    "readers.samples": ("read_samples",),
+    "io.readers": ("read_samples",),
     "domain": ("Domain",),
     "equations.terms": ("Library", "Term"),
     "equations.equation": ("Equation",),
-    "fields.frozen": ("FrozenField",),
     "fields.given": ("CallableField", "TabulatedField"),
-    "fields.shipped": ("load_field",),
-    "recipes": ("fit", "fit_with_variance"),
-    "svws.selection": ("Selection",),
+    "fields.frozen": ("FrozenField", "load_field"),
+    "fitting": ("fit", "fit_with_variance"),
+    "selection.selection": ("Selection",),
     "svws.select": ("select",),
     "discovery.discover": ("Discovery", "discover"),
-    "data.problems": ("Problem", "problem"),
-    "data.trajectories": ("Trajectory", "observe", "simulate"),
-    "data.released": ("read_trajectory",),
+    "problems.problems": ("Problem", "problem"),
+    "problems.trajectories": ("Trajectory", "observe", "simulate"),
+    "problems.released": ("read_trajectory",),
     "explorers.explore": ("explore",),
 }
 

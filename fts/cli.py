@@ -15,9 +15,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from fts.data.problems import names, problem
 from fts.domain import Domain
-from fts.params import LIBRARIES
+from fts.params.paper import LIBRARIES
+from fts.problems.problems import names, problem
 
 if TYPE_CHECKING:
     from fts.discovery.discover import Discovery
@@ -103,16 +103,17 @@ def _problems() -> int:
 
 def _discover(options: argparse.Namespace) -> int:
     # Imported here: listing problems or asking for help should not wait for the solvers.
-    from fts import asked, files
+    from fts import containers as files
+    from fts import validation as asked
     from fts.discovery.discover import discover, refusal
+    from fts.io.readers import read_samples
     from fts.observations import TooLittle
-    from fts.readers.samples import read_samples
 
     for path in (options.output, options.report):
         _refuse_unwritable(path)
     if options.report:
         with asked.extra("plots", "--report draws and"):
-            from fts.plots import report as report
+            from fts.discovery import report
     library = options.library
     if library and len(library) == 1 and library[0] in LIBRARIES:
         (library,) = library
@@ -131,7 +132,7 @@ def _discover(options: argparse.Namespace) -> int:
         result = discover(observations, library, recipe=options.recipe, progress=not options.quiet)
     text = json.dumps(_as_dict(result), indent=2) if options.json else str(result)
     if options.report and result.field is not None:
-        from fts.plots import report
+        from fts.discovery import report
 
         files.write_atomic(options.report, report.page(result).encode())
     if options.output:

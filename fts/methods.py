@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from fts.baselines import crossed, pde_find, pysindy, strong_form, wsindy
-from fts.cross.select import two_fields
+from fts.baselines import crossed, pysindy, regressions
+from fts.baselines.settings import DeepMoDParams, DLPDEParams, PINNSRParams, WeakPDELearnParams
 from fts.equations.terms import Library
 from fts.observations import Observations
-from fts.params import DeepMoDParams, DLPDEParams, PINNSRParams, WeakPDELearnParams
+from fts.selection.selection import Selection
 from fts.svws.select import freeze_then_compare, freeze_then_select
-from fts.svws.selection import Selection
+from fts.svws.two_fields import two_fields
 
 # The params are the method's own settings class.
 Method = Callable[[Observations, Library, Any, np.random.Generator], Selection]
@@ -79,11 +79,11 @@ METHODS: dict[str, Method] = {
     "freeze, then select": freeze_then_select,
     "freeze, then compare": freeze_then_compare,
     "two fields": two_fields,
-    "strong STLSQ": strong_form.strong_stlsq,
-    "strong STRidge": strong_form.strong_stridge,
+    "strong STLSQ": regressions.strong_stlsq,
+    "strong STRidge": regressions.strong_stridge,
     "PySINDy weak": pysindy.pysindy_weak,
-    "PDE-FIND": pde_find.pde_find,
-    "WSINDy": wsindy.wsindy,
+    "PDE-FIND": regressions.pde_find,
+    "WSINDy": regressions.wsindy,
     "crossed": crossed.crossed,
     **TRAINED,
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from fts import files
+from fts import containers
 from fts.domain import Domain
 
 # Four points carry a cubic spline, the least any of the fields can use along an axis.
@@ -125,17 +125,19 @@ class Observations:
             "noise": self.noise,
             "source": self.source,
         }
-        files.save_arrays(Path(path), "observations", header, {"x": self.x, "t": self.t, "y": self.y})
+        containers.save_arrays(Path(path), "observations", header, {"x": self.x, "t": self.t, "y": self.y})
 
     @staticmethod
     def load(path: str | Path) -> "Observations":
         """The observations saved at `path`, every byte verified."""
         remedy = "make it again with observations.save(path)"
-        header, arrays = files.load_arrays(Path(path), "observations", remedy)
-        with files.described(Path(path), remedy):
-            files.expect(header, _HEADER)
+        header, arrays = containers.load_arrays(Path(path), "observations", remedy)
+        with containers.described(Path(path), remedy):
+            containers.expect(header, _HEADER)
             if set(arrays) != {"x", "t", "y"} or any(array.dtype != float for array in arrays.values()):
-                raise files.FileError(f"holds the arrays {sorted(arrays)} instead of x, t and y in float64")
+                raise containers.FileError(
+                    f"holds the arrays {sorted(arrays)} instead of x, t and y in float64"
+                )
             domain = Domain.from_dict(header.pop("domain"))
             return Observations(arrays["x"], arrays["t"], arrays["y"], domain, **header)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import fts
-from fts.params import PAPER, PROJECTED
+from fts.params.paper import PAPER, PROJECTED
 
 BOX = fts.Domain((0.0,), (1.0,), 0.0, 1.0, (False,))
 X, T = (axis.ravel() for axis in np.meshgrid(np.linspace(0, 1, 8), np.linspace(0, 1, 8), indexing="ij"))

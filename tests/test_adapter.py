@@ -7,19 +7,18 @@ import numpy as np
 import pytest
 import torch
 
-from fts.adapter import batches, paper, setup, structured, training, variants
-from fts.adapter.device import device, one_thread
+from fts.adapter import paper, samples, structured, training
 from fts.adapter.networks import Encoding, Network
-from fts.adapter.setup import Origin
-from fts.data.trajectories import observe, simulate
+from fts.adapter.samples import Origin, device, one_thread
 from fts.domain import Domain
 from fts.fields import frozen
-from fts.fields.coordinate import CoordinateField
 from fts.fields.frozen import FrozenField
-from fts.fields.network import spline_basis
+from fts.fields.network import CoordinateField, spline_basis
 from fts.fields.provenance import Provenance
 from fts.observations import Observations
-from fts.params import PAPER, AdapterParams, changed
+from fts.params.paper import PAPER
+from fts.params.types import AdapterParams, changed
+from fts.problems.trajectories import observe, simulate
 
 DOMAIN = Domain((0.0,), (2 * np.pi,), 0.0, 2.0, (True,))
 
@@ -66,7 +65,7 @@ def relative_error(field: FrozenField | CoordinateField) -> float:
 def build(
     observations: Observations, params: AdapterParams
 ) -> tuple[structured.Structured, structured.Reconstruction]:
-    prepared = batches.prepare(observations, torch.device("cpu"))
+    prepared = samples.prepare(observations, torch.device("cpu"))
     model = structured.Structured(prepared, observations.domain, params, torch.Generator().manual_seed(1))
     return model, structured.Reconstruction(model, prepared, params)
 
@@ -77,14 +76,14 @@ def test_parameter_counts_are_the_papers(problem, count) -> None:
     model, _ = build(observations, PAPER[problem].adapter)
     assert model.size == count
     dimension = observations.domain.dimension
-    assert variants.parameter_count("structured", PAPER[problem].adapter.model, dimension) == count
+    assert paper.parameter_count("structured", PAPER[problem].adapter.model, dimension) == count
 
 
 def test_variant_widths_are_the_papers_on_ks() -> None:
     got = {}
     for variant in ("coordinate-fourier", "coordinate-raw", "coordinate-wide"):
-        model = variants.variant_params(variant, PAPER["ks"].adapter, 1).model
-        got[variant] = (model.width, variants.parameter_count(variant, model, 1))
+        model = paper.variant_params(variant, PAPER["ks"].adapter, 1).model
+        got[variant] = (model.width, paper.parameter_count(variant, model, 1))
     assert got == {
         "coordinate-fourier": (72, 19_873),
         "coordinate-raw": (98, 19_797),
@@ -179,7 +178,7 @@ def test_gradient_is_that_of_the_papers_objective(make, positive) -> None:
 
 def test_units_that_fill_up_a_layer_stay_at_zero() -> None:
     """Twenty-one units are stored as twenty-four; after training three are still nothing."""
-    field = variants.fit_variant(grid_observations(), "coordinate-raw", small(epochs=60), progress=False)
+    field = paper.fit_variant(grid_observations(), "coordinate-raw", small(epochs=60), progress=False)
     assert field.network.weights[1].shape == (field.made.parameters["width"],) * 2
     rng = torch.Generator().manual_seed(3)
     network = Network(Encoding(torch.randn(4, 2, generator=rng), 1.0), 21, 2, 1, rng)
@@ -336,29 +335,29 @@ def test_positive_field_stays_positive(tmp_path: Path) -> None:
 
 def test_user_data_get_settings_scaled_to_their_domain() -> None:
     observations = observe(simulate("ks"), "S20", seed=42)
-    assert setup.settings(observations) == PAPER["ks"].adapter
+    assert samples.settings(observations) == PAPER["ks"].adapter
     # Without a name the same data are given nearly the scale the paper gives them.
-    anonymous = setup.settings(replace(observations, problem=None))
+    anonymous = samples.settings(replace(observations, problem=None))
     assert 0.5 <= anonymous.model.coordinate_scale / PAPER["ks"].adapter.model.coordinate_scale <= 2
     trajectory = simulate("ks")
     chosen = np.random.default_rng(0).choice(trajectory.u.size, 8000, replace=False)
     i, j = np.unravel_index(chosen, trajectory.u.shape)
     x, t, y = trajectory.axes[0][i][:, None], trajectory.t[j], trajectory.u[i, j]
-    scattered = setup.settings(Observations(x, t, y, trajectory.domain))
+    scattered = samples.settings(Observations(x, t, y, trajectory.domain))
     assert 0.5 <= scattered.model.coordinate_scale / PAPER["ks"].adapter.model.coordinate_scale <= 2
     # A longer unit of length is a smaller scale.
     kilo = Domain((0.0,), (2000 * np.pi,), 0.0, 2.0, (True,))
     for make in (grid_observations, scattered_observations):
         near = make()
         far = replace(near, x=1000 * near.x, domain=kilo)
-        ratio = setup.settings(near).model.coordinate_scale / setup.settings(far).model.coordinate_scale
+        ratio = samples.settings(near).model.coordinate_scale / samples.settings(far).model.coordinate_scale
         assert ratio == pytest.approx(1000)
 
 
-@pytest.mark.parametrize("variant", variants.VARIANTS)
+@pytest.mark.parametrize("variant", paper.VARIANTS)
 def test_variants_train_freeze_and_load(variant, tmp_path: Path) -> None:
     params = small(epochs=150, frames_per_update=10)
-    field = variants.fit_variant(grid_observations(), variant, params, progress=False)
+    field = paper.fit_variant(grid_observations(), variant, params, progress=False)
     assert field.made.recipe == variant
     assert field.made.history.error < field.made.history.losses[0][1] / 4
     field.save(tmp_path / "field.fts")
@@ -371,7 +370,7 @@ def test_variants_train_freeze_and_load(variant, tmp_path: Path) -> None:
 def test_slow_features_differ_in_time_alone() -> None:
     params = small(epochs=1, background_epochs=0, fourier_rows=8)
     even, slow = (
-        variants.fit_variant(grid_observations(), variant, params, progress=False).network.frequencies
+        paper.fit_variant(grid_observations(), variant, params, progress=False).network.frequencies
         for variant in ("coordinate-fourier", "coordinate-slow")
     )
     np.testing.assert_array_equal(slow[:, 0], even[:, 0])
@@ -382,30 +381,30 @@ def test_slow_features_differ_in_time_alone() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("problem", ["kdv", "ks", "ad"])
-@pytest.mark.parametrize("variant", variants.VARIANTS)
+@pytest.mark.parametrize("variant", paper.VARIANTS)
 def test_variants_learn_the_benchmarks(problem, variant) -> None:
     observations = observe(simulate(problem), "S20", seed=42)
     schedule = {"epochs": 120, "background_epochs": 20, "ramp_start": 30, "ramp_length": 40}
     params = changed(PAPER[problem].adapter, learning_rate=3e-3, **schedule)
-    field = variants.fit_variant(observations, variant, params, progress=False)
+    field = paper.fit_variant(observations, variant, params, progress=False)
     assert field.made.history.error < field.made.history.losses[0][1]
-    count = variants.parameter_count(
+    count = paper.parameter_count(
         variant,
-        variants.variant_params(variant, params, observations.domain.dimension).model,
+        paper.variant_params(variant, params, observations.domain.dimension).model,
         observations.domain.dimension,
     )
-    full = variants.parameter_count("structured", params.model, observations.domain.dimension)
+    full = paper.parameter_count("structured", params.model, observations.domain.dimension)
     assert variant == "coordinate-wide" or abs(count - full) < 0.02 * full
 
 
 def test_unknown_variant_is_refused() -> None:
     with pytest.raises(ValueError, match="choose one of"):
-        variants.fit_variant.__wrapped__(grid_observations(), "deep")  # type: ignore[attr-defined]
+        paper.fit_variant.__wrapped__(grid_observations(), "deep")  # type: ignore[attr-defined]
 
 
 def test_coordinate_field_differentiates() -> None:
     params = small(epochs=30)
-    field = variants.fit_variant(grid_observations(), "coordinate-fourier", params, progress=False)
+    field = paper.fit_variant(grid_observations(), "coordinate-fourier", params, progress=False)
     assert isinstance(field, CoordinateField)
     points = np.random.default_rng(0).uniform((0, 0.1), (6, 1.9), size=(30, 2))
     h = 1e-4
@@ -418,7 +417,7 @@ def test_coordinate_field_differentiates() -> None:
 def test_coordinate_field_on_a_grid_is_the_field_at_its_points() -> None:
     params = small(epochs=30)
     for variant in ("coordinate-fourier", "coordinate-raw"):
-        field = variants.fit_variant(grid_observations(), variant, params, progress=False)
+        field = paper.fit_variant(grid_observations(), variant, params, progress=False)
         x, t = np.linspace(0, 6, 37), np.linspace(0.1, 1.9, 29)
         points = np.stack(np.meshgrid(x, t, indexing="ij"), axis=-1).reshape(-1, 2)
         values = field(points)

@@ -8,7 +8,7 @@ import types
 import pytest
 
 import fts
-from fts import asked
+from fts import validation
 
 
 def test_every_public_name_resolves_to_itself_twice():
@@ -41,7 +41,7 @@ def test_a_misspelt_keyword_is_answered_with_the_nearest():
 
 def test_a_missing_package_is_asked_for_by_its_extra():
     def missing():
-        with asked.extra("adapter", "training"):
+        with validation.extra("adapter", "training"):
             import no_such_package  # noqa: F401
 
     with pytest.raises(ValueError, match=r"training needs no_such_package.*fts\[adapter\]"):

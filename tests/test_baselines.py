@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from fts.baselines import pysindy as pysindy_peer
-from fts.baselines import strong_form
+from fts.baselines import regressions
+from fts.baselines.settings import SPECTRAL
 from fts.domain import Domain
 from fts.equations.terms import Library
 from fts.fields.frozen import FrozenField
@@ -16,12 +17,8 @@ from fts.fields.network import NetworkFeatures, SplineCoefficients
 from fts.fields.provenance import Provenance
 from fts.methods import METHODS, method
 from fts.observations import Observations
-from fts.params import (
-    PAPER,
-    SPECTRAL,
-    STRONG_STLSQ,
-    STRONG_STRIDGE,
-    TWO_FIELDS,
+from fts.params.paper import PAPER, STRONG_STLSQ, STRONG_STRIDGE
+from fts.params.types import (
     CrossedParams,
     FieldParams,
     FreezeThenSelectParams,
@@ -33,8 +30,9 @@ from fts.params import (
     WeakRegressionParams,
     WSINDyParams,
 )
+from fts.selection.selection import Selection
+from fts.selection.split_sample import TWO_FIELDS
 from fts.svws import rule
-from fts.svws.selection import Selection
 
 LIBRARY = Library.parse(["1", "u", "u^2", "u*u_x", "u_x", "u_xx"])
 PARAMS = PAPER["ks"].svws
@@ -59,8 +57,8 @@ def frozen() -> FrozenField:
 
 
 def test_the_strong_system_is_made_of_derivatives(frozen):
-    points = strong_form.interior(frozen, 50, np.random.default_rng(1))
-    A, b = strong_form.strong_system(frozen, LIBRARY, points)
+    points = regressions.interior(frozen, 50, np.random.default_rng(1))
+    A, b = regressions.strong_system(frozen, LIBRARY, points)
     h = 1e-4
     dx, dt = np.array([h, 0]), np.array([0, h])
     u = frozen(points)
@@ -151,7 +149,7 @@ def test_strong_selectors_see_only_what_the_field_says(frozen):
     linear = Library.parse(["u", "u_x", "u_xx"])
     twice = replace(frozen, time=replace(frozen.time, C=2 * frozen.time.C), space=_background_doubled(frozen))
     one, two = (
-        strong_form.select_stlsq(field, linear, SETTINGS["strong STLSQ"], np.random.default_rng(2))
+        regressions.select_stlsq(field, linear, SETTINGS["strong STLSQ"], np.random.default_rng(2))
         for field in (frozen, twice)
     )
     assert one.support

@@ -7,14 +7,14 @@ import pytest
 # The server, the browser and the page that remembers its errors; pytest finds fixtures by name in here.
 from test_browser import HTML, SHOTS, _Watched, browser, pytestmark, site, sync_api  # noqa: F401
 
-from fts.data.problems import problem
 from fts.explorers.explore import explore
 from fts.explorers.explorer import Explorer
-from fts.explorers.scrubber import PathPair, equation_at
 from fts.explorers.widgets import PathExplorer, SelectionExplorer
-from fts.fields.shipped import load_field
-from fts.metrics import score
-from fts.studies.path_tables import read_paths
+from fts.fields.frozen import load_field
+from fts.lab.explorers.scrubber import PathPair, equation_at
+from fts.lab.studies.paths import read_paths
+from fts.problems.metrics import score
+from fts.problems.problems import problem
 
 CHAPTER = "book/explore.html"
 STEP = 0.1  # seconds for a slider step that needs one weak system

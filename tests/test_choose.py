@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from fts.params import DEVELOPMENT_SEEDS, PATCHES, PDE_FIND, TEST_SEEDS, THRESHOLDS, TOLERANCES, WSINDY
-from fts.studies import choose
-from fts.studies.choose import Outcome
+from fts.baselines.settings import PATCHES, PDE_FIND, THRESHOLDS, TOLERANCES, WSINDY
+from fts.lab.studies import choose
+from fts.lab.studies.choose import Outcome
+from fts.params.paper import DEVELOPMENT_SEEDS, TEST_SEEDS
 
 
 def test_recoveries_decide_then_f1_then_the_error_then_the_smaller_threshold():

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 import fts
-from fts import cli, files
-from fts.fields.coordinate import CoordinateField
+from fts import cli, containers
 from fts.fields.frozen import load
-from fts.fields.network import NetworkFeatures, SplineCoefficients
+from fts.fields.network import CoordinateField, NetworkFeatures, SplineCoefficients
 from fts.fields.provenance import History, Provenance
 from fts.fields.series import Basis, SeriesCoefficients, SeriesFeatures
 
@@ -55,7 +54,7 @@ def _parts(name: str, folder: Path) -> tuple[str, dict[str, Any], dict[str, np.n
     path = folder / "whole.fts"
     WHOLE[name].save(path)
     kind = "observations" if name == "observations" else "field"
-    header, arrays = files.load_arrays(path, kind, "remedy")
+    header, arrays = containers.load_arrays(path, kind, "remedy")
     path.unlink()
     return kind, header, {key: array.copy() for key, array in arrays.items()}
 
@@ -202,7 +201,7 @@ ALTERED: list[tuple[str, Change]] = [
 @pytest.mark.parametrize("name", WHOLE)
 def test_whole_containers_are_read(name: str, tmp_path: Path) -> None:
     kind, header, arrays = _parts(name, tmp_path)
-    files.save_arrays(tmp_path / "again.fts", kind, header, arrays)
+    containers.save_arrays(tmp_path / "again.fts", kind, header, arrays)
     assert type(_read(name, tmp_path / "again.fts")) is type(WHOLE[name])
 
 
@@ -216,13 +215,13 @@ def test_what_no_field_or_record_has_is_refused(number: int, tmp_path: Path, cap
     kind, header, arrays = _parts(name, tmp_path)
     change(header, arrays)
     path = tmp_path / "altered.fts"
-    files.save_arrays(path, kind, header, arrays)
+    containers.save_arrays(path, kind, header, arrays)
     _refuses(name, path, capsys)
 
 
 def _refuses(name: str, path: Path, capsys) -> None:
     """One line that names the file and the remedy, from Python and from the command."""
-    with pytest.raises(files.FileError) as refusal:
+    with pytest.raises(containers.FileError) as refusal:
         _read(name, path)
     line = str(refusal.value)
     assert str(path) in line
@@ -254,8 +253,8 @@ FORGED: list[Forge] = [
     lambda document: '{"arrays": NaN}',
     lambda document: '{"a":' * 5000 + "1" + "}" * 5000,
     lambda document: "[" * 100_000,
-    lambda document: files.canonical_json(document)[:-1] + ',"bytes":0}',
-    lambda document: files.canonical_json(document).replace(":", ": "),
+    lambda document: containers.canonical_json(document)[:-1] + ',"bytes":0}',
+    lambda document: containers.canonical_json(document).replace(":", ": "),
     lambda document: json.dumps(document | {"more": 1}),
     _forged("header", value=[1]),
     _forged("header", value=None),
@@ -291,7 +290,7 @@ def test_a_forged_header_is_refused(number: int, tmp_path: Path, capsys) -> None
     first, _, body = path.read_bytes().partition(b"\n")
     text, _, raw = body.partition(b"\n")
     document = json.loads(text)
-    text = FORGED[number](document) or files.canonical_json(document)
+    text = FORGED[number](document) or containers.canonical_json(document)
     body = text.encode() + b"\n" + raw
     digest = hashlib.sha256(body).hexdigest()
     path.write_bytes(b" ".join(first.split(b" ")[:2]) + b" " + digest.encode() + b"\n" + body)
@@ -299,7 +298,7 @@ def test_a_forged_header_is_refused(number: int, tmp_path: Path, capsys) -> None
 
 
 def test_bytes_that_no_array_claims_are_refused() -> None:
-    kind, data = "field", files.pack_arrays("field", {}, {"a": np.zeros(3)})
+    kind, data = "field", containers.pack_arrays("field", {}, {"a": np.zeros(3)})
     body = data.partition(b"\n")[2] + b"more"
-    with pytest.raises(files.FileError, match="describes 24 bytes"):
-        files.unpack_arrays(f"fts1 {kind} {hashlib.sha256(body).hexdigest()}\n".encode() + body, kind)
+    with pytest.raises(containers.FileError, match="describes 24 bytes"):
+        containers.unpack_arrays(f"fts1 {kind} {hashlib.sha256(body).hexdigest()}\n".encode() + body, kind)

@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 
 from fts import methods
-from fts.baselines.checkpoints import Checkpoint
+from fts.baselines.settings import DEEPMOD, DL_PDE, PINN_SR, WEAK_PDE_LEARN
+from fts.baselines.training import Checkpoint
 from fts.domain import Domain
 from fts.equations.terms import Library
+from fts.lab.studies import plans, runs
+from fts.lab.studies.runs import Task
+from fts.lab.studies.workers import run_study
 from fts.observations import Observations
-from fts.params import DEEPMOD, DL_PDE, PINN_SR, TEST_SEEDS, WEAK_PDE_LEARN
-from fts.studies import plans, runs
-from fts.studies.runs import Task
-from fts.studies.workers import run_study
-from fts.svws.selection import Selection
+from fts.params.paper import TEST_SEEDS
+from fts.selection.selection import Selection
 
 LIBRARY = Library.parse(["1", "u", "u_x", "u*u_x", "u_xx"])
 # Networks and budgets that take a second: what is tested needs no good fit.

@@ -8,29 +8,25 @@ import numpy as np
 import pytest
 
 import fts
-from fts import metrics
-from fts.cross import halves, moments, proposals, rule
-from fts.cross.scattered import scattered_halves
-from fts.cross.select import two_fields, unresolved
-from fts.cross.splits import splits
-from fts.cross.trust import trusts
-from fts.data.development import development, development_names, offered
-from fts.data.problems import further_names, names, noisy_names, problem
 from fts.domain import Domain
 from fts.equations.terms import Library
 from fts.kernel.closed_form import given, variance_of
 from fts.kernel.covariance import SampleAxis
-from fts.kernel.posterior import condition
+from fts.kernel.separable import condition
+from fts.lab.studies import settle
 from fts.methods import method
 from fts.observations import Observations
-from fts.params import LARGE_LIBRARIES, TWO_FIELDS
-from fts.studies import settle
-from fts.svws import refits
-from fts.svws.refits import regions
+from fts.problems import metrics
+from fts.problems.development import development, development_names, offered
+from fts.problems.problems import further_names, names, noisy_names, problem
+from fts.selection import instrumental, moments, refits, split_sample, support_search
+from fts.selection.refits import regions
+from fts.selection.selection import standard_error
+from fts.selection.split_sample import LARGE_LIBRARIES, TWO_FIELDS, scattered_halves, splits, trusts
 from fts.svws.rule import build
-from fts.svws.selection import standard_error
+from fts.svws.two_fields import two_fields, unresolved
 from fts.weak.geometry import automatic
-from fts.weak.patches import patch_centers
+from fts.weak.test_functions import patch_centers
 
 _TERMS = Library.parse(["u", "u^2", "u_x", "u_xx", "u_xxx"])
 _REGIONS = 16
@@ -64,7 +60,7 @@ def test_the_cross_estimate_is_unbiased_where_least_squares_is_not(noise: float)
         clean = _clean(rng, 400, 2, {0: 2.0, 1: -1.0})
         rows = _rows(rng, clean, noise)
         found = moments.from_rows(_library(2), rows)
-        two.append(found.physical(rule.solve(found.total, (0, 1))))
+        two.append(found.physical(instrumental.solve(found.total, (0, 1))))
         one_field.append(np.linalg.lstsq(rows[0][0][:, 1:], rows[0][0][:, 0], rcond=None)[0])
     truth = np.array([2.0, -1.0])
     error = np.std(two, axis=0, ddof=1) / np.sqrt(len(two))
@@ -79,7 +75,7 @@ def test_jackknife_errors_tell_how_far_the_estimate_is_off() -> None:
     distances = []
     for _ in range(100):
         found = moments.from_rows(_library(2), _rows(rng, _clean(rng, 320, 2, {0: 2.0, 1: -1.0}), 0.5))
-        xi, deviation = rule.estimate(found, (0, 1))
+        xi, deviation = instrumental.estimate(found, (0, 1))
         distances += list((xi - [2.0, -1.0]) / deviation)
     assert 0.8 < np.std(distances) < 1.25
 
@@ -88,13 +84,13 @@ def test_jackknife_errors_tell_how_far_the_estimate_is_off() -> None:
 def test_the_cross_risk_has_no_noise_floor(noise: float) -> None:
     observations = fts.observe(fts.simulate("transport"), "S50", seed=42, noise=noise)
     posterior = condition(observations, progress=False)
-    pairs = halves.halves(observations, posterior, TWO_FIELDS)
+    pairs = split_sample.halves(observations, posterior, TWO_FIELDS)
     phases = np.random.default_rng(1).random((TWO_FIELDS.phases, 2))
     found = moments.measure(pairs, _TERMS, automatic(posterior, _TERMS), phases)
-    right, error = rule.unexplained(found, (_TERMS.index("u_x"), _TERMS.index("u_xx")))
+    right, error = instrumental.unexplained(found, (_TERMS.index("u_x"), _TERMS.index("u_xx")))
     # Without noise what is left is quadrature and interpolation.
     assert abs(right) < 3 * error + 1e-6
-    wrong, error = rule.unexplained(found, (_TERMS.index("u_x"), _TERMS.index("u_xxx")))
+    wrong, error = instrumental.unexplained(found, (_TERMS.index("u_x"), _TERMS.index("u_xxx")))
     assert wrong > 0.1
     assert wrong > 3 * error
 
@@ -111,8 +107,8 @@ def test_a_term_that_only_explains_noise_is_proposed_no_more_than_chance() -> No
         found = moments.from_rows(_library(count), [(one, two, region)])
         pair = (found.total, found.own.sum(axis=0))
         within = (pair[1], pair[1])
-        crossed[list(proposals.propose(*pair, true + 1, 0.0, 8)[-1])] += 1
-        single[list(proposals.propose(*within, true + 1, 0.0, 8)[-1])] += 1
+        crossed[list(support_search.propose(*pair, true + 1, 0.0, 8)[-1])] += 1
+        single[list(support_search.propose(*within, true + 1, 0.0, 8)[-1])] += 1
     chance = draws / (count - true)
     assert single[-1] > 0.9 * draws
     assert crossed[-1] < chance + 3 * np.sqrt(chance)
@@ -127,7 +123,7 @@ def test_one_field_twice_gives_least_squares() -> None:
     np.testing.assert_allclose(found.reliability, 1.0)
     support = np.array([True, False, True, False])
     expected = refits.pooled(one[:, 1:], one[:, 0], support)
-    np.testing.assert_allclose(found.physical(rule.solve(found.total, (0, 2))), expected, rtol=1e-9)
+    np.testing.assert_allclose(found.physical(instrumental.solve(found.total, (0, 2))), expected, rtol=1e-9)
 
 
 def test_risks_by_schur_complement_are_those_of_a_solve() -> None:
@@ -136,10 +132,12 @@ def test_risks_by_schur_complement_are_those_of_a_solve() -> None:
     total, own = found.total, found.own.sum(axis=0)
     for supports in ([[]], [[0], [4]], [[0, 3], [1, 2]]):
         table = np.array(supports, dtype=np.int64).reshape(len(supports), -1)
-        risks = proposals.extended(total, own, table, 0.0)
+        risks = support_search.extended(total, own, table, 0.0)
         for row, support in zip(risks, supports, strict=True):
             others = [j for j in range(6) if j not in support]
-            direct = [rule.cross_risk(total, rule.solve(total, (*support, j))) for j in others]
+            direct = [
+                instrumental.cross_risk(total, instrumental.solve(total, (*support, j))) for j in others
+            ]
             np.testing.assert_allclose(row[others], direct, rtol=1e-9, atol=1e-12)
             assert np.isinf(row[support]).all()
 
@@ -152,8 +150,8 @@ def test_a_beam_finds_what_greedy_selection_misses() -> None:
     columns = np.column_stack([A[:, 0] + A[:, 1], A])
     found = moments.from_rows(_library(4), _rows(rng, columns, 0.05))
     total, own = found.total, found.own.sum(axis=0)
-    assert proposals.propose(total, own, 2, 0.1, 8) == [(2,), (0, 1)]
-    assert 2 in proposals.propose(total, own, 2, 0.1, 1)[1]
+    assert support_search.propose(total, own, 2, 0.1, 8) == [(2,), (0, 1)]
+    assert 2 in support_search.propose(total, own, 2, 0.1, 1)[1]
 
 
 def test_proposals_are_the_best_subsets() -> None:
@@ -164,29 +162,29 @@ def test_proposals_are_the_best_subsets() -> None:
     found = moments.from_rows(_library(12), _rows(rng, columns, 0.2))
     best = min(
         combinations(range(12), 3),
-        key=lambda support: rule.cross_risk(found.total, rule.solve(found.total, support)),
+        key=lambda support: instrumental.cross_risk(found.total, instrumental.solve(found.total, support)),
     )
-    assert proposals.propose(found.total, found.own.sum(axis=0), 3, 0.0, 32)[-1] == best
+    assert support_search.propose(found.total, found.own.sum(axis=0), 3, 0.0, 32)[-1] == best
 
 
 def test_more_folds_of_the_same_regions_are_no_more_evidence() -> None:
     differences = np.random.default_rng(23).standard_normal((3, 24))
     often = np.tile(differences, 100)
-    np.testing.assert_allclose(rule.overlapping_error(often), often.std(axis=1), rtol=1e-3)
-    assert (standard_error(often) < 0.05 * rule.overlapping_error(often)).all()
+    np.testing.assert_allclose(instrumental.overlapping_error(often), often.std(axis=1), rtol=1e-3)
+    assert (standard_error(often) < 0.05 * instrumental.overlapping_error(often)).all()
 
 
 def test_a_large_library_without_an_equation_seems_significant_as_often_as_chance_allows() -> None:
     rng = np.random.default_rng(29)
     terms, draws = 43, 2000
     found = moments.from_rows(_library(terms), _rows(rng, _clean(rng, 320, terms, {0: 1.0}), 0.01))
-    asked = rule.significant(found, TWO_FIELDS)
+    asked = instrumental.significant(found, TWO_FIELDS)
     values = rng.standard_normal((draws, terms, len(found.cross)))
     errors = values.std(axis=2, ddof=1) / np.sqrt(values.shape[2])
     seeming = (np.abs(values.mean(axis=2)) > asked * errors).any(axis=1)
     assert seeming.mean() == pytest.approx(TWO_FIELDS.chance, abs=0.015)
     fewer = moments.from_rows(_library(8), _rows(rng, _clean(rng, 320, 8, {0: 1.0}), 0.01))
-    assert rule.significant(fewer, TWO_FIELDS) < asked
+    assert instrumental.significant(fewer, TWO_FIELDS) < asked
 
 
 def test_terms_that_explain_one_region_are_dropped_together() -> None:
@@ -197,20 +195,20 @@ def test_terms_that_explain_one_region_are_dropped_together() -> None:
     local = np.where(np.arange(960) % _REGIONS == 0, 4.0, 0.0) * (A[:, 3] - A[:, 2])
     columns = np.column_stack([A[:, 0] - A[:, 1] + 0.1 * A[:, 4] + local, A])
     found = moments.from_rows(_library(5), _rows(rng, columns, 0.01))
-    folds = rule.region_halves(_REGIONS, TWO_FIELDS)
-    assert rule.weak(found, (0, 1, 2, 3, 4), TWO_FIELDS) == (2, 3)
+    folds = instrumental.region_halves(_REGIONS, TWO_FIELDS)
+    assert instrumental.weak(found, (0, 1, 2, 3, 4), TWO_FIELDS) == (2, 3)
     # The small term that is seen everywhere stays.
-    assert rule.prune(found, (0, 1, 2, 3, 4), folds, 0.0, TWO_FIELDS) == (0, 1, 4)
-    assert rule.prune(found, (), folds, 0.0, TWO_FIELDS) == ()
+    assert instrumental.prune(found, (0, 1, 2, 3, 4), folds, 0.0, TWO_FIELDS) == (0, 1, 4)
+    assert instrumental.prune(found, (), folds, 0.0, TWO_FIELDS) == ()
 
 
 def test_one_field_is_agreed_with_where_it_takes_fewer_terms() -> None:
-    assert rule.agreed((1, 4, 6), (1, 6)) == (1, 6)
+    assert instrumental.agreed((1, 4, 6), (1, 6)) == (1, 6)
     for other in ((), (1, 4, 6), (1, 2), (1, 4, 6, 7)):
-        assert rule.agreed((1, 4, 6), other) == (1, 4, 6)
+        assert instrumental.agreed((1, 4, 6), other) == (1, 4, 6)
     rng = np.random.default_rng(37)
     found = moments.from_rows(_library(4), _rows(rng, _clean(rng, 320, 4, {0: 1.0, 1: -1.0, 2: 0.5}), 0.01))
-    chosen = rule.choose(found, TWO_FIELDS, (0, 1))
+    chosen = instrumental.choose(found, TWO_FIELDS, (0, 1))
     assert np.flatnonzero(chosen.xi).tolist() == [0, 1]
     assert chosen.trace is not None
     assert chosen.trace.candidates.supports[chosen.trace.winner] == (0, 1)
@@ -222,7 +220,7 @@ def test_two_hundred_terms_take_seconds() -> None:
     columns = np.column_stack([A[:, [3, 70, 150]] @ [1.0, -2.0, 1.5], A])
     found = moments.from_rows(_library(200), _rows(rng, columns, 0.3, 4))
     began = time.process_time()
-    chosen = rule.choose(found, TWO_FIELDS)
+    chosen = instrumental.choose(found, TWO_FIELDS)
     assert time.process_time() - began < 20
     assert np.flatnonzero(chosen.xi).tolist() == [3, 70, 150]
     assert chosen.trace is not None
@@ -252,8 +250,8 @@ def _waves(rng: np.random.Generator, noise: float, amplitude: float = 1.0) -> Ob
 def test_a_half_is_the_field_of_its_own_samples(rng: np.random.Generator) -> None:
     observations = _waves(rng, 0.1)
     posterior = condition(observations, progress=False)
-    axis = halves.split_axis(posterior)
-    first, second = halves.halves(observations, posterior, replace(TWO_FIELDS, smoothing=1.0))[0]
+    axis = split_sample.split_axis(posterior)
+    first, second = split_sample.halves(observations, posterior, replace(TWO_FIELDS, smoothing=1.0))[0]
     points = posterior.parts[axis].points[:, 0]
     own, other = (set(half.parts[axis].points[:, 0]) for half in (first, second))
     assert own | other == set(points)
@@ -312,7 +310,7 @@ def test_large_libraries_have_43_terms() -> None:
 
 def test_regions_are_needed() -> None:
     with pytest.raises(ValueError, match="at least four"):
-        rule.region_halves(3, TWO_FIELDS)
+        instrumental.region_halves(3, TWO_FIELDS)
     with pytest.raises(ValueError, match="at least one pair"):
         moments.from_rows(_TERMS, [])
     assert len(np.unique(regions(np.random.default_rng(0).random((400, 2))))) == _REGIONS

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from fts.baselines.crossed import crossed
-from fts.baselines.pde_find import pde_find
-from fts.baselines.wsindy import wsindy
+from fts.baselines.regressions import pde_find, wsindy
+from fts.baselines.settings import SPECTRAL
 from fts.domain import Domain
 from fts.equations.terms import Library
 from fts.observations import Observations
-from fts.params import (
-    PAPER,
-    SPECTRAL,
+from fts.params.paper import PAPER
+from fts.params.types import (
     CrossedParams,
     FieldParams,
     FreezeThenSelectParams,
@@ -26,8 +25,8 @@ from fts.params import (
     WSINDyParams,
     named,
 )
+from fts.selection.selection import Selection
 from fts.svws.select import freeze_then_compare, freeze_then_select
-from fts.svws.selection import Selection
 
 LIBRARY = Library.parse(["1", "u", "u^2", "u*u_x", "u_x", "u_xx"])
 DOMAIN = Domain((0.0,), (2 * np.pi,), 0.0, 3.0, (True,))

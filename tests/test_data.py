@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import fts
-from fts import files
-from fts.data import problems, trajectories
-from fts.params import TEST_SEEDS
+from fts import containers
+from fts.params.paper import TEST_SEEDS
+from fts.problems import problems, trajectories
 
 RELEASED = Path(__file__).resolve().parents[2] / "shared" / "data"
 DOMAIN = fts.Domain((0.0,), (1.0,), 0.0, 1.0, (False,))
@@ -160,7 +160,7 @@ def test_a_damaged_cache_is_regenerated():
     path = trajectories._cache_path(fts.problem("diffusion"))
     path.write_bytes(path.read_bytes()[:-7])
     np.testing.assert_array_equal(fts.simulate("diffusion").u, clean.u)
-    files.load_arrays(path, "trajectory", "remedy")
+    containers.load_arrays(path, "trajectory", "remedy")
 
 
 def _bad(**change):

@@ -13,14 +13,13 @@ import torch
 
 from fts.baselines import deepmod, taylor
 from fts.baselines.deepmod import train_deepmod
-from fts.baselines.deepmod_training import DeepMoDTraining
+from fts.baselines.deepmod_training import DeepMoDTraining, lasso_cv, lasso_path
 from fts.baselines.deepymod_reference import deepymod_reference
-from fts.baselines.lasso import lasso_cv, lasso_path
+from fts.baselines.settings import DEEPMOD, DeepMoDParams
 from fts.domain import Domain
 from fts.equations.terms import Library
 from fts.methods import method
 from fts.observations import Observations
-from fts.params import DEEPMOD, DeepMoDParams
 
 LIBRARY = Library.parse(["1", "u", "u_x", "u*u_x", "u_xx"])
 SMALL = replace(DEEPMOD["kdv"], width=8, depth=2, samples=200, max_iterations=150)

@@ -14,9 +14,9 @@ import pytest
 import fts
 from fts import cli
 from fts.discovery import discover as discovery
-from fts.discovery.forecast import foretell
-from fts.equations.evolve import evolve
-from fts.params import DEFAULT_LIBRARIES
+from fts.discovery.trajectory_test import foretell
+from fts.equations.integration import evolve
+from fts.params.paper import DEFAULT_LIBRARIES
 
 TERMS = ["u", "u^2", "u*u_x", "u_x", "u_xx", "u_xxx"]
 BOX = fts.Domain((0.0,), (2 * np.pi,), 0.0, 1.0, (True,))

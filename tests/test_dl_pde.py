@@ -7,12 +7,13 @@ import pytest
 import torch
 
 from fts.baselines import dl_pde, surrogate, taylor
+from fts.baselines.settings import DLPDEParams, SurrogateParams
 from fts.baselines.surrogate import Surrogate
 from fts.domain import Domain
-from fts.equations.strong import strong
+from fts.equations.equation import strong
 from fts.equations.terms import Library
 from fts.observations import Observations
-from fts.params import DLPDEParams, STRidgeParams, SurrogateParams
+from fts.params.types import STRidgeParams
 
 LIBRARY = Library.parse(["1", "u", "u^2", "u*u_x", "u_x", "u_xx"])
 DOMAIN = Domain((-1.0,), (2.0,), 0.0, 2.0, (False,))

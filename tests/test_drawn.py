@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from fts.data import drawn
 from fts.equations.equation import Equation
-from fts.equations.evolve import evolve
-from fts.params import DEFAULT_LIBRARIES
+from fts.equations.integration import evolve
+from fts.params.paper import DEFAULT_LIBRARIES
+from fts.problems import drawn
 
 LIBRARY = DEFAULT_LIBRARIES[1]
 

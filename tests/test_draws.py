@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import fts
-from fts.kernel import closed_form, posterior
-from fts.kernel.draws import drawn
+from fts.kernel import closed_form, separable
+from fts.kernel.posterior import drawn
 
 
 @pytest.mark.parametrize("noise", [0.02, 0.2])
@@ -15,11 +15,11 @@ def test_draws_have_the_posterior_variance(noise, rng):
     y = clean + noise * rng.standard_normal(clean.shape)
     where = (np.repeat(x, t.size)[:, None], np.tile(t, x.size), y.ravel())
     observations = fts.Observations(*where, fts.Domain((0.0,), (1.0,), 0.0, 1.0, (True,)))
-    known = posterior.condition(observations, progress=False)
+    known = separable.condition(observations, progress=False)
     field = closed_form.freeze(known, observations)
     axes = np.linspace(0, 1, 40, endpoint=False), np.linspace(0, 1, 40)
     errors = np.array([one.on_grid(*axes) for one in drawn(known, field, 40, rng)]) - field.on_grid(*axes)
-    expected = posterior.PosteriorVariance(known).on_grid(*axes)
+    expected = separable.PosteriorVariance(known).on_grid(*axes)
     assert np.mean(errors**2) == pytest.approx(np.mean(expected), rel=0.15)
     # Where the posterior is unsure the draws scatter more.
     unsure = expected > np.median(expected)

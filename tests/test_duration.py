@@ -3,15 +3,14 @@
 import numpy as np
 import pytest
 
-from fts import asked, recipes
+from fts import fitting, validation
 from fts.domain import Domain
 from fts.kernel import closed_form, scattered
 from fts.kernel.covariance import Kernel, SampleAxis
-from fts.kernel.duration import of_grid, of_scattered
-from fts.kernel.slices import Arranged
-from fts.kernel.waves import circle
+from fts.kernel.fourier import Arranged, circle
+from fts.kernel.normal_equations import of_grid, of_scattered
 from fts.observations import Observations
-from fts.params import FieldParams
+from fts.params.types import FieldParams
 
 HOUR = 3600.0
 BOX = Domain((0.0,), (1.0,), 0.0, 1.0, (True,))
@@ -48,9 +47,11 @@ def test_short_waves_take_longer_than_long_ones():
 
 
 def test_a_fit_of_scattered_samples_warns_before_it_solves(monkeypatch, rng):
-    monkeypatch.setattr("fts.asked._HOUR", 1e-6)
+    monkeypatch.setattr("fts.validation._HOUR", 1e-6)
     monkeypatch.setattr(scattered, "solved", lambda *_: pytest.fail("solved before it warned"))
-    with pytest.raises(asked.LongRun, match=r"fitting 2,000 samples will take .* h of one core: thin them"):
+    with pytest.raises(
+        validation.LongRun, match=r"fitting 2,000 samples will take .* h of one core: thin them"
+    ):
         closed_form.given(_cloud(2000, rng), progress=False)
 
 
@@ -58,15 +59,15 @@ def test_a_fit_of_a_grid_warns_before_it_searches(monkeypatch, rng):
     x, t = np.arange(8) / 8.3, np.linspace(0, 1, 9)
     y = np.sin(6 * x[:, None]) * np.cos(3 * t)
     observations = Observations(np.repeat(x, 9)[:, None], np.tile(t, 8), y.ravel(), BOX)
-    monkeypatch.setattr("fts.asked._HOUR", 1e-9)
-    monkeypatch.setattr("fts.kernel.posterior.search", lambda *_: pytest.fail("searched before it warned"))
-    with pytest.raises(asked.LongRun, match="8 sensors x 9 frames"):
+    monkeypatch.setattr("fts.validation._HOUR", 1e-9)
+    monkeypatch.setattr("fts.kernel.separable.search", lambda *_: pytest.fail("searched before it warned"))
+    with pytest.raises(validation.LongRun, match="8 sensors x 9 frames"):
         closed_form.given(observations, progress=False)
 
 
 def test_a_training_on_many_samples_names_the_kernel(monkeypatch, rng):
     pytest.importorskip("torch")
-    monkeypatch.setattr("fts.asked._HOUR", 1.0)
+    monkeypatch.setattr("fts.validation._HOUR", 1.0)
     monkeypatch.setattr("fts.adapter.projected.fit", lambda *_, **__: pytest.fail("trained before it warned"))
-    with pytest.raises(asked.LongRun, match="take recipe 'kernel'"):
-        recipes.make(_cloud(2000, rng), FieldParams("projected"))
+    with pytest.raises(validation.LongRun, match="take recipe 'kernel'"):
+        fitting.make(_cloud(2000, rng), FieldParams("projected"))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from fts import files
+from fts import containers
 from fts.domain import Domain
 from fts.fields import frozen
 from fts.fields.frozen import FrozenField
@@ -147,7 +147,7 @@ def test_damage_is_refused_with_a_remedy(tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[-3] ^= 1
     path.write_bytes(bytes(data))
-    with pytest.raises(files.FileError, match=r"checksum.*fts\.fit"):
+    with pytest.raises(containers.FileError, match=r"checksum.*fts\.fit"):
         FrozenField.load(path)
 
 

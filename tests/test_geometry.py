@@ -6,12 +6,12 @@ from math import prod
 import numpy as np
 import pytest
 
-from fts.data.problems import problem
-from fts.data.trajectories import simulate
 from fts.domain import Domain
 from fts.equations.terms import Library
 from fts.fields.given import CallableField, TabulatedField
-from fts.params import PAPER
+from fts.params.paper import PAPER
+from fts.problems.problems import problem
+from fts.problems.trajectories import simulate
 from fts.svws import rule
 from fts.weak import geometry
 from fts.weak.assembly import assemble

@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from fts.data.drawn import draw
-from fts.params import DEFAULT_LIBRARIES, LEAST_SAMPLES, TEST_SEEDS
-from fts.studies import honesty, tables
-from fts.studies.records import RunRecord
-from fts.studies.verdicts import verdicts
+from fts.discovery.evidence import LEAST_SAMPLES
+from fts.lab.studies import honesty, records
+from fts.lab.studies.plans import verdicts
+from fts.lab.studies.records import RunRecord
+from fts.params.paper import DEFAULT_LIBRARIES, TEST_SEEDS
+from fts.problems.drawn import draw
 
 
 def _run(status: str, exact: bool, e_xi: float = 0.0, error: float = 0.1) -> RunRecord:
@@ -47,12 +48,12 @@ def test_a_run_records_what_was_said(tmp_path):
 
 
 def test_the_committed_records_follow_from_their_terms():
-    assert list(honesty.check(tables.records_folder())) == []
+    assert list(honesty.check(records.records_folder())) == []
 
 
 def test_no_verdict_on_a_known_problem_is_confidently_wrong():
     """Shocks from eighty layouts, the paper's regimes, 43 terms under heavy noise: all runs are there."""
-    made = tables.read_study("verdicts")
+    made = records.read_study("verdicts")
     assert {one.key for one in made} == {task.key for task in verdicts(TEST_SEEDS)}
     said = [one for one in made if one.extra["notes"]["status"] == "identified"]
     assert all(one.score["exact"] for one in said)
@@ -64,6 +65,6 @@ def test_no_verdict_on_a_known_problem_is_confidently_wrong():
 
 
 def test_every_problem_of_the_benchmark_has_as_many_samples_as_a_verdict_needs():
-    made = tables.read_study("honesty")
+    made = records.read_study("honesty")
     assert {one.key for one in made} == {task.key for task in honesty.tasks()}
     assert min(one.extra["samples"] for one in made) >= LEAST_SAMPLES

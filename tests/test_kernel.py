@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from fts.data.trajectories import observe, simulate
 from fts.domain import Domain
 from fts.equations.terms import Library
 from fts.fields.frozen import FrozenField
-from fts.kernel import closed_form, covariance, left_out, search
+from fts.kernel import closed_form, covariance, search
 from fts.kernel.covariance import Kernel, SampleAxis
-from fts.kernel.posterior import Posterior, PosteriorVariance, condition
+from fts.kernel.separable import Posterior, PosteriorVariance, condition
 from fts.observations import Observations
-from fts.params import WeakParams
+from fts.params.types import WeakParams
+from fts.problems.trajectories import observe, simulate
 from fts.weak import assembly
 
 PERIOD = 2 * np.pi
@@ -99,7 +99,7 @@ def test_left_out_errors_are_those_of_refits(circle: bool, axis: int) -> None:
     parts = _small_parts(circle)
     y = np.random.default_rng(2).standard_normal((7, 5, 4))
     spectra = [covariance.decompose(part, k) for part, k in zip(parts, KERNELS, strict=True)]
-    shortcut = left_out.left_out(spectra, covariance.rotate(y, spectra), NUGGET, axis, parts[axis])
+    shortcut = search.left_out(spectra, covariance.rotate(y, spectra), NUGGET, axis, parts[axis])
     matrix = _dense(parts) + NUGGET * np.eye(y.size)
     place = np.indices(y.shape)[axis].ravel()
 

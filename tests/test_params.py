@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from fts.params import PAPER, PROJECTED, AdapterParams, FieldParams, changed, named
+from fts.params.paper import PAPER, PROJECTED
+from fts.params.types import AdapterParams, FieldParams, changed, named
 
 
 def test_names_do_not_show_how_settings_are_grouped():

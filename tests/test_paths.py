@@ -9,22 +9,30 @@ import numpy as np
 import pytest
 from test_contract import Here
 
-from fts import files
+from fts import containers
 from fts.baselines.deepmod import deepmod
+from fts.baselines.settings import DEEPMOD, PATHS, WEAK_PDE_LEARN
 from fts.baselines.weak_pde_learn import weak_pde_learn
-from fts.data.problems import problem
-from fts.data.trajectories import observe, simulate
 from fts.domain import Domain
 from fts.equations.terms import Library
+from fts.lab.figures import baselines
+from fts.lab.figures import paths as figures
+from fts.lab.studies import paths, plans, published, records, runs, verify
 from fts.observations import Observations
-from fts.params import DEEPMOD, PATHS, TEST_SEEDS, WEAK_PDE_LEARN, changed
+from fts.params.paper import TEST_SEEDS
+from fts.params.types import changed
 from fts.paths import recorder, stopping
-from fts.paths.recorder import RECORDED, Recorder, record_deepmod, record_weak_pde_learn
-from fts.paths.support_path import SupportPath, load_path
-from fts.plots import baselines
-from fts.plots import paths as figures
-from fts.studies import path_tables, plans, published, recorded, records, runs, tables, verify
-from fts.svws.selection import Selection
+from fts.paths.recorder import (
+    RECORDED,
+    Recorder,
+    SupportPath,
+    load_path,
+    record_deepmod,
+    record_weak_pde_learn,
+)
+from fts.problems.problems import problem
+from fts.problems.trajectories import observe, simulate
+from fts.selection.selection import Selection
 
 DOMAIN = Domain((0.0,), (2 * np.pi,), 0.0, 1.0, (True,))
 LIBRARY = Library.parse(["1", "u", "u_x", "u*u_x", "u_xx"])
@@ -172,24 +180,22 @@ def kdv_path(
 def test_the_three_behaviors_and_their_intervals() -> None:
     none = ~ALL
     falling = [5.0, 4.0, 3.0, 2.0, 1.0]
-    persists = path_tables.summarize_path(kdv_path([ALL, TRUE], [0, 20], falling))
+    persists = paths.summarize_path(kdv_path([ALL, TRUE], [0, 20], falling))
     assert persists.behavior == "persists"
     assert persists.intervals == ((20, 40),)
     assert persists.first == 20
     assert persists.held_out
-    transient = path_tables.summarize_path(
-        kdv_path([ALL, TRUE, none, TRUE, ALL], [0, 10, 14, 31, 39], falling)
-    )
+    transient = paths.summarize_path(kdv_path([ALL, TRUE, none, TRUE, ALL], [0, 10, 14, 31, 39], falling))
     assert transient.behavior == "transient"
     assert transient.intervals == ((10, 14), (31, 39))
     assert not transient.held_out
-    never = path_tables.summarize_path(kdv_path([ALL, none], [0, 20], falling))
+    never = paths.summarize_path(kdv_path([ALL, none], [0, 20], falling))
     assert never.behavior == "never"
     assert never.first is None
-    steps, f1 = path_tables.support_f1(kdv_path([ALL, TRUE, none], [0, 10, 20], falling))
+    steps, f1 = paths.support_f1(kdv_path([ALL, TRUE, none], [0, 10, 20], falling))
     assert steps.tolist() == [0, 10, 20]
     np.testing.assert_allclose(f1, [2 * 2 / (len(KDV) + 2), 1.0, 0.0])
-    total = path_tables.counts([persists, transient, never])
+    total = paths.counts([persists, transient, never])
     assert (total["runs"], total["ever"], total["held_out"], total["terminal"]) == (3, 2, 1, 1)
 
 
@@ -230,7 +236,7 @@ def test_a_path_comes_back_whole_or_not_at_all(tmp_path: Path) -> None:
     data = bytearray(file.read_bytes())
     data[-1] ^= 1
     file.write_bytes(bytes(data))
-    with pytest.raises(files.FileError, match="damaged"):
+    with pytest.raises(containers.FileError, match="damaged"):
         load_path(file)
     with pytest.raises(ValueError, match="do not belong to checks"):
         replace(path, since=path.since + 1000)
@@ -243,23 +249,23 @@ def test_a_recorded_run_is_the_run_of_the_table_and_is_made_once(
     monkeypatch.setattr(distributed, "as_completed", list)
     task = next(plans.paths((42,)))
     task = replace(task, params=replace(task.params, max_iterations=30, width=8, depth=2, samples=200))
-    (made,) = recorded.record_study([task], tmp_path, Here())
+    (made,) = paths.record_study([task], tmp_path, Here())
     plain = runs.run(task)
     assert made.error == ""
     assert made.key == task.key == plain.key
     assert (made.terms, made.score) == (plain.terms, plain.score)
     assert records.read(tmp_path / "baselines.jsonl") == [made]
-    assert recorded.record_study([task], tmp_path, Here()) == []
+    assert paths.record_study([task], tmp_path, Here()) == []
     # Without its path the run is not complete, though its record is there.
-    recorded.path_file(task, tmp_path).unlink()
-    assert len(recorded.record_study([task], tmp_path, Here())) == 1
-    (only,) = tables.read_study("baselines", tmp_path)
+    paths.path_file(task, tmp_path).unlink()
+    assert len(paths.record_study([task], tmp_path, Here())) == 1
+    (only,) = records.read_study("baselines", tmp_path)
     assert replace(only, seconds=0.0, extra={}) == replace(made, seconds=0.0, extra={})
     broken = replace(task, protocol="S20000")
-    (failed,) = recorded.record_study([broken], tmp_path, Here())
+    (failed,) = paths.record_study([broken], tmp_path, Here())
     assert "unknown protocol" in failed.error
-    assert not recorded.path_file(broken, tmp_path).is_file()
-    assert recorded.record_study([broken], tmp_path, Here()) == []
+    assert not paths.path_file(broken, tmp_path).is_file()
+    assert paths.record_study([broken], tmp_path, Here()) == []
 
 
 def test_the_plan_is_table_s9_and_ours_on_the_same_samples() -> None:
@@ -270,28 +276,28 @@ def test_the_plan_is_table_s9_and_ours_on_the_same_samples() -> None:
     assert {task.key for task in tasks if task.study == "baselines"} <= of_the_table
     ours = {(task.problem, task.protocol) for task in tasks} - {place[1:] for place in joint}
     assert ours == set()
-    assert len({recorded.path_file(task) for task in tasks}) == len(tasks) == 35
+    assert len({paths.path_file(task) for task in tasks}) == len(tasks) == 35
 
 
 def test_verify_holds_a_path_against_its_record(tmp_path: Path) -> None:
     task = next(plans.paths(TEST_SEEDS))
     path = kdv_path([ALL, TRUE], [0, 20], [2.0, 1.0, 0.5])
     path = replace(path, about=path.about | {"key": task.key})
-    path.save(recorded.path_file(task, tmp_path))
-    assert any("has no record in baselines.jsonl" in line for line in path_tables.check_paths(tmp_path))
+    path.save(paths.path_file(task, tmp_path))
+    assert any("has no record in baselines.jsonl" in line for line in paths.check_paths(tmp_path))
     record = replace(runs.failure(task, ""), terms={"u*u_x": -6.0, "u_xxx": -1.0})
     records.append(tmp_path / "baselines.jsonl", record)
-    assert list(path_tables.check_paths(tmp_path)) == []
+    assert list(paths.check_paths(tmp_path)) == []
     cell = verify.compute(tmp_path)["paths, supports"]["DeepMoD | kdv-S20"]
     assert (cell["runs"], cell["ever"], cell["terminal"]) == (1, 1, 1)
     assert cell["by seed"]["1301"]["intervals"] == [[20, 20]]
     (tmp_path / "baselines.jsonl").unlink()  # a finished run is not recorded over
     records.append(tmp_path / "baselines.jsonl", replace(record, terms={"u": 1.0}))
-    assert any("its record has ('u',)" in line for line in path_tables.check_paths(tmp_path))
-    replace(path, about=path.about | {"key": "another"}).save(recorded.path_file(task, tmp_path))
-    assert any("other settings" in line for line in path_tables.check_paths(tmp_path))
+    assert any("its record has ('u',)" in line for line in paths.check_paths(tmp_path))
+    replace(path, about=path.about | {"key": "another"}).save(paths.path_file(task, tmp_path))
+    assert any("other settings" in line for line in paths.check_paths(tmp_path))
     (tmp_path / "paths" / "stray.fts").write_text("")
-    assert any("belongs to no run" in line for line in path_tables.check_paths(tmp_path))
+    assert any("belongs to no run" in line for line in paths.check_paths(tmp_path))
 
 
 def _kdv_runs(*supports: np.ndarray) -> dict[int, SupportPath]:
@@ -379,7 +385,7 @@ def test_the_ends_of_trainings_stand_beside_the_truth_with_their_recorded_errors
     task = next(plans.paths(TEST_SEEDS))
     record = replace(runs.failure(task, ""), score={"e_u": 0.123})
     truth, ended = baselines.ends([path], {"known": record}).axes
-    assert path_tables.true_field(path).shape == (8, 6)
+    assert paths.true_field(path).shape == (8, 6)
     titles = [ax.get_title() or ax.get_title(loc="left") for ax in (truth, ended)]  # as the style has it
     assert titles == ["the truth", "DeepMoD\n$E_u$ = 0.12"]
     assert truth.images[0].get_clim() == ended.images[0].get_clim()

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from fts.baselines import stridge
-from fts.baselines.pde_find import pde_find
+from fts.baselines.regressions import pde_find
+from fts.baselines.settings import PDE_FIND, SPECTRAL
 from fts.baselines.spectral import reconstruct
 from fts.domain import Domain
 from fts.equations.terms import Library
 from fts.observations import Observations
-from fts.params import PDE_FIND, SPECTRAL, PDEFindParams, STRidgeParams, StrongRegressionParams, named
-from fts.svws.selection import Selection
+from fts.params.types import PDEFindParams, STRidgeParams, StrongRegressionParams, named
+from fts.selection.selection import Selection
 
 LIBRARY = Library.parse(["1", "u", "u^2", "u*u_x", "u_x", "u_xx"])
 DOMAIN = Domain((0.0,), (2 * np.pi,), 0.0, 3.0, (True,))

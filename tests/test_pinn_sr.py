@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from fts.baselines import ado_stridge, pinn_sr, pinn_training, taylor
-from fts.baselines.ado_stridge import Search
+from fts.baselines import pinn_sr, pinn_training, taylor
+from fts.baselines.pinn_sr import Search
+from fts.baselines.settings import PINNSRParams
 from fts.domain import Domain
 from fts.equations.terms import Library
 from fts.observations import Observations
-from fts.params import PINNSRParams
-from fts.svws.selection import Selection
+from fts.selection.selection import Selection
 
 DOMAIN = Domain((-1.0,), (2.0,), 0.0, 2.0, (False,))
 LIBRARY = Library.parse(["u", "u^2", "u_x", "u_xx"])
@@ -63,12 +63,12 @@ def regression(noise: float = 0.01) -> tuple[np.ndarray, np.ndarray, np.ndarray,
 def test_the_search_finds_what_the_rows_say() -> None:
     A, b, xi, dense = regression()
     test = np.arange(500) % 5 == 0
-    found = ado_stridge.search(A, b, Search(dense, 1.0, None), test, TINY)
+    found = pinn_sr.search(A, b, Search(dense, 1.0, None), test, TINY)
     np.testing.assert_allclose(found.xi, xi, atol=0.01)
     assert (found.xi[xi == 0] == 0).all()
     # The price of a term is the held-out error of what the first search was given; later ones keep it.
     assert found.eta == pytest.approx(np.mean((b[test] - A[test] @ dense) ** 2))
-    again = ado_stridge.search(A, b, found, test, TINY)
+    again = pinn_sr.search(A, b, found, test, TINY)
     assert again.eta == found.eta
     np.testing.assert_allclose(again.xi, found.xi)
 
@@ -76,7 +76,7 @@ def test_the_search_finds_what_the_rows_say() -> None:
 def test_what_is_gone_stays_gone() -> None:
     A, b, _, dense = regression()
     dense[3] = 0.0  # a true term
-    found = ado_stridge.search(A, b, Search(dense, 1.0, None), np.arange(500) % 5 == 0, TINY)
+    found = pinn_sr.search(A, b, Search(dense, 1.0, None), np.arange(500) % 5 == 0, TINY)
     assert found.xi[3] == 0.0
 
 
@@ -84,9 +84,9 @@ def test_columns_in_other_units_or_order_give_the_same_equation() -> None:
     A, b, _, dense = regression()
     test = np.arange(500) % 5 == 0
     scales, order = np.array([2.0, 0.01, 7.0, 1.0, 100.0]), np.array([3, 0, 4, 1, 2])
-    one = ado_stridge.search(A, b, Search(dense, 1.0, None), test, TINY).xi
-    rescaled = ado_stridge.search(A * scales, b, Search(dense / scales, 1.0, None), test, TINY).xi
-    permuted = ado_stridge.search(A[:, order], b, Search(dense[order], 1.0, None), test, TINY).xi
+    one = pinn_sr.search(A, b, Search(dense, 1.0, None), test, TINY).xi
+    rescaled = pinn_sr.search(A * scales, b, Search(dense / scales, 1.0, None), test, TINY).xi
+    permuted = pinn_sr.search(A[:, order], b, Search(dense[order], 1.0, None), test, TINY).xi
     np.testing.assert_allclose(rescaled * scales, one, rtol=1e-8)
     np.testing.assert_allclose(permuted, one[order], rtol=1e-8)
 
@@ -94,10 +94,10 @@ def test_columns_in_other_units_or_order_give_the_same_equation() -> None:
 def test_thresholding_may_leave_nothing_at_once_but_not_later() -> None:
     A, b, _, _ = regression()
     A = A / np.linalg.norm(A, axis=0)
-    assert not ado_stridge.threshold(A, b, np.ones(5), 2.0, 1e-5, 10).any()
+    assert not pinn_sr.threshold(A, b, np.ones(5), 2.0, 1e-5, 10).any()
     # The third column passes the first look, its refit would not: it is kept, and fitted.
     given = np.array([0.0, 0.0, 5.0, 0.0, 0.0])
-    left = ado_stridge.threshold(A, b, given, 4.9, 1e-5, 10)
+    left = pinn_sr.threshold(A, b, given, 4.9, 1e-5, 10)
     assert np.flatnonzero(left).tolist() == [2]
     assert left[2] == pytest.approx(A[:, 2] @ b)
 
@@ -105,7 +105,7 @@ def test_thresholding_may_leave_nothing_at_once_but_not_later() -> None:
 def test_an_empty_equation_wins_when_terms_cost_more_than_they_explain() -> None:
     rng = np.random.default_rng(0)
     A, b = rng.standard_normal((300, 3)), rng.standard_normal(300)
-    found = ado_stridge.search(A, b, Search(np.full(3, 0.05), 1.0, None), np.arange(300) % 5 == 0, TINY)
+    found = pinn_sr.search(A, b, Search(np.full(3, 0.05), 1.0, None), np.arange(300) % 5 == 0, TINY)
     assert not found.xi.any()
 
 

@@ -6,11 +6,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from fts.data.problems import problem
-from fts.params import TEST_SEEDS
-from fts.plots import baselines, compared, results
-from fts.studies import choose, published, tables
-from fts.studies.tables import Summary
+from fts.lab.figures import baselines, results
+from fts.lab.studies import choose, published, records
+from fts.lab.studies.records import Summary
+from fts.params.paper import TEST_SEEDS
+from fts.problems.problems import problem
 
 FIELDS, SELECTORS = ("spectral", "kernel"), ("strong STRidge", "SVWS")
 
@@ -44,7 +44,7 @@ def test_a_crossing_with_a_hole_is_refused():
     del found["kernel, SVWS", "ks", "S20", 0.1]
     with pytest.raises(ValueError, match="kernel, SVWS at 10% noise is not complete"):
         results.recovered(found, FIELDS, SELECTORS)
-    made = compared.crossed_table(found, FIELDS, SELECTORS, 0.1, "e_xi")
+    made = baselines.crossed_table(found, FIELDS, SELECTORS, 0.1, "e_xi")
     assert sum(text == "not run" for row in made.rows for text in row) == 1
 
 
@@ -52,7 +52,7 @@ def test_only_cells_more_than_one_run_apart_are_listed():
     theirs = published.methods()
     rows = {"WSINDy": ("WSINDy", 0.0)}
     found = {("WSINDy", *regime, 0.0): cell(4) for regime in published.REGIMES}
-    listed = {row[1] for row in compared.differences(found, theirs, rows).rows}
+    listed = {row[1] for row in baselines.differences(found, theirs, rows).rows}
     # The paper's WSINDy: 5, 4, 1, 1, 0, 5.
     assert listed == {"KS-S20", "KS-T20", "2D AD-S20"}
 
@@ -76,7 +76,7 @@ def test_shares_of_true_coefficients_stand_where_the_records_say():
     truth = problem("ks").equation
     (run,) = [
         one
-        for one in tables.read_study("baselines")
+        for one in records.read_study("baselines")
         if (one.row, one.problem, one.protocol, one.seed) == ("PDE-FIND", "ks", "S20", TEST_SEEDS[0])
     ]
     far = replace(run, terms={"u*u_x": -9.0}, score=run.score | {"extra": []})
@@ -93,14 +93,14 @@ def test_shares_of_true_coefficients_stand_where_the_records_say():
 
 @pytest.mark.parametrize("row", ["PDE-FIND", "WSINDy"])
 def test_the_classical_rows_are_complete(row):
-    found = tables.summarize(tables.read_study("baselines"))
+    found = records.summarize(records.read_study("baselines"))
     for regime in published.REGIMES:
         assert found[row, *regime, 0.0].runs == len(TEST_SEEDS)
 
 
 def test_a_run_took_what_its_stages_took():
-    (one,) = tables.read_study("baselines")[:1]
+    (one,) = records.read_study("baselines")[:1]
     assert results.spent(one) == pytest.approx(one.extra["fit_seconds"] + one.extra["select_seconds"])
-    figure = results.against_seconds({"WSINDy": tables.read_study("baselines")})
+    figure = results.against_seconds({"WSINDy": records.read_study("baselines")})
     figure.canvas.draw()
     assert len(figure.axes) == 3

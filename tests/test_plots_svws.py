@@ -9,14 +9,15 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 from test_svws import PARAMS, systems
 
-from fts.data.trajectories import observe, simulate
 from fts.domain import Domain
 from fts.equations.equation import Equation
 from fts.fields.given import CallableField
-from fts.plots import compared, results, svws
-from fts.studies import plans, published, runs, tables
-from fts.studies.records import RunRecord
-from fts.svws import refits, rule
+from fts.lab.figures import baselines, results, svws
+from fts.lab.studies import plans, published, records, runs
+from fts.lab.studies.records import RunRecord
+from fts.problems.trajectories import observe, simulate
+from fts.selection import refits
+from fts.svws import rule
 
 
 @pytest.fixture(scope="module")
@@ -73,10 +74,10 @@ def test_residuals_and_weights_are_drawn(found):
     assert len(figure.axes) == 4
 
 
-def cell(**changes) -> tables.Summary:
+def cell(**changes) -> records.Summary:
     values = {"runs": 5, "exact": 5, "f1": 1.0, "e_xi": 0.02, "e_u": 0.05, "e_u_max": 0.1}
     quartiles = {"e_u_quartiles": (0.04, 0.06)}
-    return tables.Summary(**(values | quartiles | changes))
+    return records.Summary(**(values | quartiles | changes))
 
 
 def test_cells_stand_beside_the_papers_with_a_mark():
@@ -86,7 +87,7 @@ def test_cells_stand_beside_the_papers_with_a_mark():
         ("paper", "ad", "S20", 0.0): cell(e_xi=0.001),
     }
     counts, errors = (
-        compared.beside_paper(ours, published.main(), {"structured": ("paper", 0.0)}, measure)
+        baselines.beside_paper(ours, published.main(), {"structured": ("paper", 0.0)}, measure)
         for measure in ("exact", "e_xi")
     )
     exact, error = (dict(zip(made.header, made.rows[0], strict=True)) for made in (counts, errors))
@@ -100,7 +101,7 @@ def test_cells_stand_beside_the_papers_with_a_mark():
 def test_rows_of_our_own_say_when_they_were_not_run():
     found, rows = {("kernel", "ks", "S20", 0.0): cell()}, {"kernel": ("kernel", 0.0)}
     for measure, text in (("exact", "5/5"), ("e_xi", "0.02"), ("e_u", "0.05")):
-        made = compared.only_ours(found, rows, measure)
+        made = baselines.only_ours(found, rows, measure)
         row = dict(zip(made.header, made.rows[0], strict=True))
         assert row["KS-S20"] == text
     assert row["KdV-S20"] == "not run"
@@ -117,10 +118,10 @@ def test_densities_are_curves_over_percent():
     np.testing.assert_allclose(figure.axes[0].lines[0].get_xdata(), [5, 10, 20])
     np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), [0.2, 0.8, 1.0])
     gapped = found | {("paper", "ks", "S15", 0.0): cell(exact=5), ("paper", "ad", "S20", 0.0): cell(exact=4)}
-    reached = compared.lowest_densities(gapped, {"the paper's recipe": "paper"})
+    reached = baselines.lowest_densities(gapped, {"the paper's recipe": "paper"})
     assert reached.rows == (("the paper's recipe", "20 %", "15 %", "none"),)
     # The paper has four densities of each: 5, 10, 15, 20 of KdV, and from 20 on of the others.
-    made = compared.density_runs(gapped, {"the paper's recipe": "paper", "kernel field": "kernel"})
+    made = baselines.density_runs(gapped, {"the paper's recipe": "paper", "kernel field": "kernel"})
     assert made.rows == (
         ("the paper's recipe", "15 of 20", "5 of 20", "5 of 20"),
         ("kernel field", *["0 of 20"] * 3),
@@ -148,7 +149,7 @@ def test_layouts_stand_over_their_gaps_beside_the_papers_median():
     assert (list(first.get_xdata()), list(first.get_ydata())) == ([gap], [0.1])
     assert sorted(rest.get_ydata()) == [0.03, 0.37]
     assert set(line.get_ydata()) == {0.036}
-    made = compared.layout_medians(tested, further, published.main())
+    made = baselines.layout_medians(tested, further, published.main())
     assert made.rows == (("KdV", "0.1", "0.2", "0.036", "2", "50%"),)
 
 
@@ -158,7 +159,7 @@ def test_the_chance_of_a_median_is_that_of_all_outcomes():
         counted = sum(
             np.prod([share if low else 1 - share for low in one]) for one in outcomes if sum(one) >= 3
         )
-        assert tables.chance_of_median(share) == pytest.approx(counted)
+        assert records.chance_of_median(share) == pytest.approx(counted)
 
 
 def test_residuals_are_drawn_over_their_variances():

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from fts.adapter import batches, projected, structured
+from fts.adapter import projected, samples, structured
 from fts.domain import Domain
 from fts.fields.frozen import FrozenField
 from fts.observations import Observations
-from fts.params import PROJECTED, ProjectedParams
+from fts.params.paper import PROJECTED
+from fts.params.types import ProjectedParams
 
 DOMAIN = Domain((0.0,), (2 * np.pi,), 0.0, 2.0, (True,))
 
@@ -38,8 +39,8 @@ def small(**changes: object) -> ProjectedParams:
 
 def build(
     observations: Observations, params: ProjectedParams
-) -> tuple[structured.Structured, projected.Projection, batches.Samples]:
-    prepared = batches.prepare(observations, torch.device("cpu"))
+) -> tuple[structured.Structured, projected.Projection, samples.Samples]:
+    prepared = samples.prepare(observations, torch.device("cpu"))
     model_params = projected._model_params(observations, params)
     model = structured.Structured(
         prepared, observations.domain, model_params, torch.Generator().manual_seed(1)

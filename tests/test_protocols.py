@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import fts
-from fts.data.between import between
-from fts.data.protocols import drift, parse
-from fts.params import DEVELOPMENT_SEEDS
+from fts.params.paper import DEVELOPMENT_SEEDS
+from fts.problems.trajectories import between, drift, parse
 from fts.weak.geometry import automatic
 
 SEED = DEVELOPMENT_SEEDS[0]
@@ -151,7 +150,7 @@ def test_more_points_than_there_are_and_too_few_are_refused(kdv):
 
 def test_burgers_solves_its_equation():
     entry, trajectory = fts.problem("burgers"), fts.simulate("burgers")
-    from fts.params import PAPER
+    from fts.params.paper import PAPER
     from fts.svws.rule import build
 
     terms = fts.Library(entry.equation.terms)

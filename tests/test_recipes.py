@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fts import recipes
-from fts.data.trajectories import observe, simulate
+from fts import fitting
 from fts.fields import provenance
-from fts.fields.frozen import load
+from fts.fields.frozen import field_path, load, load_field
 from fts.fields.provenance import History, Provenance
-from fts.fields.shipped import field_path, load_field
-from fts.params import PAPER, FieldParams, changed
+from fts.params.paper import PAPER
+from fts.params.types import FieldParams, changed
+from fts.problems.trajectories import observe, simulate
 
 KERNEL = FieldParams("kernel")
 ADAPTER = FieldParams("paper", PAPER["ks"].adapter)
@@ -24,7 +24,7 @@ def observations():
 
 def test_a_shipped_field_is_taken(observations):
     for params in (KERNEL, ADAPTER):
-        field = recipes.shipped_field(observations, params)
+        field = fitting.shipped_field(observations, params)
         assert field is not None
         assert field.made.recipe == params.recipe
         assert field.made.seconds > 0
@@ -32,17 +32,17 @@ def test_a_shipped_field_is_taken(observations):
 
 
 def test_a_field_of_an_older_recipe_or_of_other_settings_is_not(observations, monkeypatch):
-    assert recipes.shipped_field(replace(observations, noise=0.3), ADAPTER) is None
-    assert recipes.shipped_field(replace(observations, problem=None), ADAPTER) is None
+    assert fitting.shipped_field(replace(observations, noise=0.3), ADAPTER) is None
+    assert fitting.shipped_field(replace(observations, problem=None), ADAPTER) is None
     other = FieldParams("paper", changed(PAPER["ks"].adapter, rank=23))
-    assert recipes.shipped_field(observations, other) is None
+    assert fitting.shipped_field(observations, other) is None
     monkeypatch.setitem(provenance.RECIPE_VERSIONS, "kernel", 2)
-    assert recipes.shipped_field(observations, KERNEL) is None
-    assert recipes.shipped_field(observations, ADAPTER) is not None
+    assert fitting.shipped_field(observations, KERNEL) is None
+    assert fitting.shipped_field(observations, ADAPTER) is not None
 
 
 def test_what_is_not_shipped_is_made_once(tmp_path, monkeypatch, observations):
-    monkeypatch.setattr(recipes.platformdirs, "user_cache_dir", lambda name: tmp_path)
+    monkeypatch.setattr(fitting.platformdirs, "user_cache_dir", lambda name: tmp_path)
     monkeypatch.setenv("FTS_FIELDS", str(tmp_path / "none"))
     made = []
 
@@ -51,14 +51,14 @@ def test_what_is_not_shipped_is_made_once(tmp_path, monkeypatch, observations):
         return load_field_before
 
     load_field_before = load(field_path_before)
-    monkeypatch.setattr(recipes, "make", make)
-    first, again = (recipes.obtain(observations, ADAPTER) for _ in range(2))
+    monkeypatch.setattr(fitting, "make", make)
+    first, again = (fitting.obtain(observations, ADAPTER) for _ in range(2))
     assert made == [ADAPTER]
     axes = np.linspace(0, 100, 7), np.linspace(0, 100, 5)
     np.testing.assert_array_equal(first.on_grid(*axes), again.on_grid(*axes))
     for damaged in (tmp_path / "fields").glob("*.fts"):
         damaged.write_bytes(damaged.read_bytes()[:-8])
-    recipes.obtain(observations, ADAPTER)
+    fitting.obtain(observations, ADAPTER)
     assert made == [ADAPTER] * 2, "a damaged file is made again"
 
 
@@ -66,15 +66,15 @@ field_path_before = field_path("ks", "S20", 1301)
 
 
 def test_keys_follow_samples_settings_and_version(observations, monkeypatch):
-    key = recipes.field_key(observations, ADAPTER)
-    assert key == recipes.field_key(observations, ADAPTER)
+    key = fitting.field_key(observations, ADAPTER)
+    assert key == fitting.field_key(observations, ADAPTER)
     others = {
-        recipes.field_key(replace(observations, y=observations.y + 1e-12), ADAPTER),
-        recipes.field_key(observations, FieldParams("paper", changed(PAPER["ks"].adapter, width=65))),
-        recipes.field_key(observations, KERNEL),
+        fitting.field_key(replace(observations, y=observations.y + 1e-12), ADAPTER),
+        fitting.field_key(observations, FieldParams("paper", changed(PAPER["ks"].adapter, width=65))),
+        fitting.field_key(observations, KERNEL),
     }
     monkeypatch.setitem(provenance.RECIPE_VERSIONS, "paper", 2)
-    others.add(recipes.field_key(observations, ADAPTER))
+    others.add(fitting.field_key(observations, ADAPTER))
     assert len(others | {key}) == 5
 
 

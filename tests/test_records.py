@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fts import files
-from fts.studies import records
-from fts.studies.records import RunRecord
+from fts import containers
+from fts.lab.studies import records
+from fts.lab.studies.records import RunRecord
 
 # A writer that acknowledges each record on stdout once `append` has returned.
 WRITER = """
@@ -86,9 +86,9 @@ def test_every_damage_is_detected(tmp_path):
         else:
             data[rng.integers(len(data))] ^= 1 << rng.integers(8)
         damaged.write_bytes(data)
-        with pytest.raises(files.FileError, match="restore it from version control"):
+        with pytest.raises(containers.FileError, match="restore it from version control"):
             records.read(damaged)
-        with pytest.raises(files.FileError):
+        with pytest.raises(containers.FileError):
             records.append(damaged, record(9))
         assert damaged.read_bytes() == data, "a damaged file is left for its owner to look at"
 

@@ -8,9 +8,10 @@ from test_svws import LIBRARY, PARAMS, XI, systems
 
 from fts.domain import Domain
 from fts.fields.given import CallableField
-from fts.params import WeakParams
-from fts.svws import refits, rule
-from fts.weak import assembly, patches
+from fts.params.types import WeakParams
+from fts.selection import refits
+from fts.svws import rule
+from fts.weak import assembly, test_functions
 
 SUPPORT = XI != 0
 
@@ -144,7 +145,7 @@ def test_a_rows_variance_is_the_fields_under_its_kernel():
         assembly.assemble(CallableField(lambda x, t: x + t, domain), LIBRARY, params, np.array([0.3, 0.6]))
     ]
     flat = refits.row_variances(CallableField(lambda x, t: 2.0 + 0 * x * t, domain), params, made)
-    mass = np.prod([patches.weights(h, 400, 6, 0).sum() for h in params.half_widths])
+    mass = np.prod([test_functions.weights(h, 400, 6, 0).sum() for h in params.half_widths])
     np.testing.assert_allclose(flat, 2.0 * mass, rtol=1e-4)
     # Where the variance is affine, its mean under a symmetric kernel is its value at the center.
     slope = refits.row_variances(CallableField(lambda x, t: 1 + x + 0 * t, domain), params, made)

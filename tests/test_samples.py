@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import fts
-from fts.explorers.sensors import KERNELS, SensorSweep, TakeSensorsAway
-from fts.fields.shipped import load_field
-from fts.files import unpack_arrays
-from fts.params import TEST_SEEDS
-from fts.plots import samples as figures
-from fts.plots import style
-from fts.studies import calibration, plans, records, runs, tables, verify, workers
-from fts.studies.__main__ import _own
+from fts import plotting
+from fts.containers import unpack_arrays
+from fts.fields.frozen import load_field
+from fts.lab.explorers.scrubber import KERNELS, SensorSweep, TakeSensorsAway
+from fts.lab.figures import samples as figures
+from fts.lab.studies import calibration, plans, records, runs, verify, workers
+from fts.lab.studies.__main__ import _own
+from fts.params.paper import TEST_SEEDS
 
 
 def test_the_plan_has_every_layout_noise_and_kernel():
@@ -35,11 +35,11 @@ WORSE = 1.1
 
 
 def _worse(
-    ours: dict[tables.Place, tables.Summary],
+    ours: dict[records.Place, records.Summary],
     row: str,
-    today: dict[tables.Place, tables.Summary],
+    today: dict[records.Place, records.Summary],
     other: str,
-) -> list[tables.Place]:
+) -> list[records.Place]:
     """Places of `row` with fewer recoveries than `other` has there, or as many and a worse median E_xi."""
     found = []
     for place, mine in ours.items():
@@ -53,11 +53,11 @@ def _worse(
 
 
 def test_no_regime_of_fixed_sensors_is_worse_than_the_tables_have_it():
-    ours = tables.summarize(tables.read_study("samples"))
+    ours = records.summarize(records.read_study("samples"))
     today = {
         place: cell
         for study in ("main", "density")
-        for place, cell in tables.summarize(tables.read_study(study)).items()
+        for place, cell in records.summarize(records.read_study(study)).items()
     }
     fixed = {place[1:] for place in ours if place[0] == "separable"}
     assert len(fixed) == 6
@@ -138,7 +138,7 @@ def test_a_normal_variable_is_calibrated(rng):
     draws = np.abs(rng.standard_normal((4, 100_000)))
     shares = np.array([[np.mean(row <= level) for level in calibration.LEVELS] for row in draws])
     np.testing.assert_allclose(shares, np.tile(calibration.claimed(), (4, 1)), atol=6e-3)
-    style.use_style()
+    plotting.use_style()
     (ax,) = figures.coverage(shares).axes
     assert len(ax.lines) == 3
     assert figures.coverage_table(shares).rows[1][:2] == ("1", "68.3 %")
@@ -154,8 +154,8 @@ def test_one_that_follows_a_wave_sees_it_stand():
     np.testing.assert_allclose(figures.followed(moving, 0.0), bump, atol=1e-12)
 
 
-def _cells() -> dict[tables.Place, tables.Summary]:
-    one = tables.Summary(5, 4, 1.0, 1e-5, 2e-4, 1e-3, (1e-4, 3e-4))
+def _cells() -> dict[records.Place, records.Summary]:
+    one = records.Summary(5, 4, 1.0, 1e-5, 2e-4, 1e-3, (1e-4, 3e-4))
     cells = {
         ("kernel", name, protocol, noise): one
         for name in ("kdv", "ks", "ad")

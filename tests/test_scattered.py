@@ -10,16 +10,15 @@ import numpy as np
 import pytest
 
 import fts
-from fts.data.development import development
 from fts.domain import Domain
-from fts.kernel import closed_form, conjugate, holes, normal, scattered
+from fts.kernel import closed_form, holes, normal_equations, scattered
 from fts.kernel.covariance import Kernel, decompose, distance, kernel
-from fts.kernel.draws import DrawnVariance, drawn
-from fts.kernel.left_samples import LeftOut, tracks
-from fts.kernel.posterior import Posterior, condition_holed
-from fts.kernel.slices import Sums, arrange
-from fts.kernel.waves import PADDING, Box, fourier_sums, trigonometric
+from fts.kernel.cross_validation import LeftOut, tracks
+from fts.kernel.fourier import PADDING, Box, Sums, arrange, fourier_sums, trigonometric
+from fts.kernel.posterior import DrawnVariance, drawn
+from fts.kernel.separable import Posterior, condition_holed
 from fts.observations import Observations
+from fts.problems.development import development
 
 NUGGET = 1e-3
 DOMAINS = (
@@ -70,17 +69,17 @@ def _kernels(domain: Domain) -> tuple[Kernel, ...]:
 def test_solve_is_that_of_the_dense_process(
     domain: Domain, sliced: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(normal, "_FEWEST_WAVES", 1 << 15)
+    monkeypatch.setattr(normal_equations, "_FEWEST_WAVES", 1 << 15)
     x, t = _cloud(domain, sliced, 250, rng)
     y = np.sin(3 * x[:, 0] + t) + 0.3 * rng.standard_normal(250)
     kernels = _kernels(domain)
-    system = normal.build(Sums(arrange(x, t, domain, sliced), y), kernels, NUGGET)
-    solution = normal.solve(system, system.right, tolerance=1e-10, most=2000)
+    system = normal_equations.build(Sums(arrange(x, t, domain, sliced), y), kernels, NUGGET)
+    solution = normal_equations.solve(system, system.right, tolerance=1e-10, most=2000)
     assert solution.converged
     matrix = _covariance((x, t), (x, t), kernels, domain, sliced) + NUGGET * np.eye(250)
     wanted = _cloud(domain, "", 40, rng)
     expected = _covariance(wanted, (x, t), kernels, domain, sliced) @ np.linalg.solve(matrix, y)
-    mean = normal.mean_of(system, solution.z)
+    mean = normal_equations.mean_of(system, solution.z)
     assert np.allclose(mean.at(*wanted), expected, atol=2e-4)
     axes = [np.unique(column)[:3] for column in (*wanted[0].T, wanted[1])]
     points = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, len(axes))
@@ -107,7 +106,7 @@ def test_sums_and_densities_are_those_of_the_functions(axes: int, rng: np.random
 def test_sums_in_chunks_are_the_sums(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
     theta, y = [rng.uniform(-3, 3, 100)], rng.standard_normal(100)
     whole = fourier_sums(theta, y, [7])
-    monkeypatch.setattr("fts.kernel.waves._CHUNK", 33)
+    monkeypatch.setattr("fts.kernel.fourier._CHUNK", 33)
     assert np.allclose(fourier_sums(theta, y, [7]), whole, atol=1e-10)
 
 
@@ -312,7 +311,9 @@ def test_few_holes_converge_to_the_full_grid() -> None:
 
 def test_a_solve_that_does_not_converge_says_so() -> None:
     matrix = np.diag(np.geomspace(1e-8, 1, 50))
-    found = conjugate.solve(lambda z: matrix @ z, lambda z: z, np.ones(50), tolerance=1e-10, most=5)
+    found = normal_equations.conjugate_gradients(
+        lambda z: matrix @ z, lambda z: z, np.ones(50), tolerance=1e-10, most=5
+    )
     assert not found.converged
     assert found.residual > 1e-10
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fts.svws import sparse
+from fts.selection import sparse
 
 
 def planted(seed: int, m: int = 60, J: int = 8, terms: int = 3, noise: float = 0.0):

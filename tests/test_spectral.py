@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from fts.baselines import fourier, spectral, spectral_grid, spectral_scattered
+from fts.baselines.settings import SPECTRAL
 from fts.domain import Domain
 from fts.fields.frozen import FrozenField
 from fts.observations import Observations
-from fts.params import SPECTRAL
 
 LINE = Domain((0.0,), (2 * np.pi,), 0.0, 3.0, (True,))
 PLANE = Domain((-1.0, 0.0), (1.0, 3.0), 0.0, 2.0, (False, False))

@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fts import recipes
-from fts.data.problems import problem
-from fts.fields.shipped import field_path, load_field
-from fts.params import TEST_SEEDS
-from fts.studies import __main__ as cli
-from fts.studies import plans, published, records, runs, tables, verify, workers
-from fts.studies.records import RunRecord
-from fts.studies.runs import Task
+from fts import fitting
+from fts.fields.frozen import field_path, load_field
+from fts.lab.studies import __main__ as cli
+from fts.lab.studies import plans, published, records, runs, verify, workers
+from fts.lab.studies.records import RunRecord
+from fts.lab.studies.runs import Task
+from fts.params.paper import TEST_SEEDS
+from fts.problems.problems import problem
 
 TASK = plans.paper_task("main", "ks", "S20", 1301)
 
@@ -113,7 +113,7 @@ def test_a_failing_run_is_recorded_and_repeated_only_on_request(tmp_path, here):
     assert all("unknown protocol 'S20000'" in one.error for one in made)
     assert not workers.run_study(broken, path, here)
     assert len(workers.run_study(broken, path, here, again=True)) == 2
-    assert tables.summarize(tables.read_study("main", tmp_path))["paper", "ks", "S20000", 0.0].exact == 0
+    assert records.summarize(records.read_study("main", tmp_path))["paper", "ks", "S20000", 0.0].exact == 0
 
     def lost(task: Task) -> RunRecord:
         raise MemoryError("the worker is gone")
@@ -125,11 +125,11 @@ def test_a_failing_run_is_recorded_and_repeated_only_on_request(tmp_path, here):
 def test_summaries_are_counts_and_medians():
     tasks = [replace(TASK, seed=seed) for seed in range(5)]
     made = [finished(task, e_xi=0.01 * (i + 1), exact=i != 4) for i, task in enumerate(tasks)]
-    cell = tables.summarize(made)["paper", "ks", "S20", 0.0]
+    cell = records.summarize(made)["paper", "ks", "S20", 0.0]
     assert (cell.runs, cell.exact) == (5, 4)
     assert cell.e_xi == pytest.approx(0.03)
-    assert tables.summary([{}, {}]).e_xi == np.inf
-    assert json.dumps(tables.summary([{}, {}]).as_dict(), allow_nan=False)
+    assert records.summary([{}, {}]).e_xi == np.inf
+    assert json.dumps(records.summary([{}, {}]).as_dict(), allow_nan=False)
     assert list(verify.compare({"e_xi": None}, {"e_xi": 0.1})) != []
     assert list(verify.compare({"e_xi": None}, {"e_xi": None})) == []
 
@@ -201,7 +201,7 @@ def test_records_of_no_study_are_noticed(tmp_path):
 )
 def test_a_task_runs_to_the_record_that_is_committed(task):
     """On the shipped field: the same terms, and coefficients, risks and errors to six digits."""
-    (committed,) = [one for one in tables.read_study("main") if one.key == task.key]
+    (committed,) = [one for one in records.read_study("main") if one.key == task.key]
     one = runs.run(task)
     assert one.error == ""
     assert list(verify.check_record(one)) == []
@@ -213,7 +213,7 @@ def test_a_task_runs_to_the_record_that_is_committed(task):
 
 def test_compared_selectors_are_scored_as_they_are_recorded():
     task = replace(plans.paper_task("thresholds", "ad", "T20", 1301), method="freeze, then compare")
-    (committed,) = [one for one in tables.read_study("thresholds") if one.key == task.key]
+    (committed,) = [one for one in records.read_study("thresholds") if one.key == task.key]
     selectors = runs.run(task).extra["selectors"]
     assert selectors.keys() == committed.extra["selectors"].keys()
     for name, score in committed.extra["selectors"].items():
@@ -232,7 +232,7 @@ def test_every_shipped_field_has_a_task_that_makes_it(root):
 def test_the_command_for_fields_makes_what_is_missing_or_old(tmp_path, monkeypatch):
     monkeypatch.setenv("FTS_FIELDS", str(tmp_path))
     made = []
-    monkeypatch.setattr(recipes, "make", lambda observations, params: made.append(params) or FIELD)
+    monkeypatch.setattr(fitting, "make", lambda observations, params: made.append(params) or FIELD)
     command = ["fields", "--seeds", "1301", "--problem", "kdv"]
     assert cli.main(command) == 0
     assert {params.recipe for params in made} == {"paper", "kernel", "travelling"}
@@ -386,12 +386,12 @@ def test_every_committed_score_follows_from_its_terms(root):
     names = [path.stem for path in (root / "book" / "records").glob("*.jsonl") if path.stem in plans.STUDIES]
     assert "main" in names
     for name in names:
-        for one in tables.read_study(name):
+        for one in records.read_study(name):
             assert list(verify.check_record(one)) == []
 
 
 def test_the_papers_row_is_recorded_completely_and_exactly():
-    found = tables.summarize(tables.read_study("main"))
+    found = records.summarize(records.read_study("main"))
     for row in ("paper", "projected", "kernel", "kernel, weighted"):
         for _, name, protocol in published.main().cells:
             cell = found[row, name, protocol, 0.0]

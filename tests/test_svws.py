@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from fts.domain import Domain
 from fts.equations.terms import Library
+from fts.fields.frozen import load_field
 from fts.fields.given import CallableField
-from fts.fields.shipped import load_field
-from fts.params import PAPER, REFINED
-from fts.svws import ablation, rule, select
-from fts.svws.selection import Candidates, Selection, standard_error
-from fts.svws.settings import prepare, problem_of
+from fts.params.paper import PAPER, REFINED
+from fts.selection.selection import Candidates, Selection, standard_error
+from fts.svws import rule, select
+from fts.svws.select import prepare, problem_of
 from fts.weak.assembly import WeakSystem
 
 LIBRARY = Library.parse(["1", "u", "u^2", "u^3", "u*u_x", "u_xx", "u_xxx", "u_xxxx"])
@@ -176,14 +176,14 @@ def test_variants_share_the_pool_and_differ_in_the_rule():
     made = systems(noise=0.5)
     generation, fit, validation = rule.roles(made, PARAMS)
     pool = rule.generate(generation, PARAMS)
-    lowest = ablation.minimum_risk(pool, fit, validation, PARAMS)
+    lowest = rule.minimum_risk(pool, fit, validation, PARAMS)
     assert lowest.trace.mu[lowest.trace.winner] == lowest.trace.mu.min()
     assert len(lowest.trace.eligible) == len(pool.supports)
-    free = ablation.without_filter(pool, fit, validation, PARAMS)
+    free = rule.without_filter(pool, fit, validation, PARAMS)
     assert len(free.trace.eligible) == len(pool.supports)
-    vote = ablation.majority(pool, fit, PARAMS)
+    vote = rule.majority(pool, fit, PARAMS)
     assert set(vote.support) == {name for name, pi in zip(LIBRARY.names, pool.pi, strict=True) if pi > 0.5}
-    one = ablation.single(generation[0], 2.0, PARAMS)
+    one = rule.single(generation[0], 2.0, PARAMS)
     assert one.method == "stlsq 2"
     assert set(one.support) == {LIBRARY.names[j] for j in pool.supports[pool.proposals[0, -1]]}
 

@@ -7,27 +7,25 @@ import numpy as np
 import pytest
 
 import fts
-from fts import metrics
 from fts.domain import Domain
 from fts.equations.equation import Equation
 from fts.equations.terms import Library, Term
-from fts.explorers.pools import PoolExplorer, PoolRuns
 from fts.fields.given import CallableField
-from fts.params import SYMBOLIC, THAW, WEIGH, FieldParams, SymbolicRunParams
-from fts.plots import symbolic as figures
-from fts.studies import plans, published, symbolic, verify
-from fts.studies.records import RunRecord
-from fts.studies.tables import read_study
-from fts.symbolic import thaw as thawing
-from fts.symbolic.discover import discover_function, power_law
+from fts.lab.explorers.pools import PoolExplorer, PoolRuns
+from fts.lab.figures import symbolic as figures
+from fts.lab.studies import plans, published, symbolic, verify
+from fts.lab.studies.records import RunRecord, read_study
+from fts.params.types import FieldParams
+from fts.problems import metrics
+from fts.symbolic import discover as thawing
+from fts.symbolic.discover import discover_function, power_law, weigh, whitening
 from fts.symbolic.families import POWER_LAW, canonical
 from fts.symbolic.occupation import state_systems
 from fts.symbolic.refit import refit
 from fts.symbolic.search import search
 from fts.symbolic.select import choose, merge, run_systems, select_function
-from fts.symbolic.trees import read
-from fts.symbolic.variation import cross, fits, mutate, random_tree
-from fts.symbolic.weigh import weigh, whitening
+from fts.symbolic.settings import SYMBOLIC, THAW, WEIGH, SymbolicRunParams
+from fts.symbolic.trees import cross, fits, mutate, random_tree, read
 from fts.weak.assembly import assemble
 
 KAPPA, M = 0.1, 1.73
@@ -233,7 +231,7 @@ def test_a_function_scores_by_its_family_and_its_distance():
     near = metrics.score_function(Equation.parse("u_t = 0.1 D_xx(u^1.8)"), truth, states)
     assert near["exact"]
     assert 0 < near["e_xi"] < 0.1
-    other = symbolic.score_terms({"D_xx(0.04*u + 0.06*u^2)": 1.0})
+    other = symbolic.score_law_terms({"D_xx(0.04*u + 0.06*u^2)": 1.0})
     assert (other["exact"], other["kappa"], other["m"]) == (False, None, None)
     with pytest.raises(ValueError, match="D_xx"):
         metrics.score_function(Equation.parse("u_t = u_x"), truth, states)
@@ -258,7 +256,7 @@ def test_every_function_that_the_study_records_reads_back():
     for text in ("u^1.7", "u + u^2", "1 / (1 + u)", "(u + 0.2 * u^1.3) / (1 + 0.5 * u^0.7)"):
         form = canonical(read(text))
         terms = symbolic.terms_of(Equation((Term((2,), 1.0, form.expression),), [1.0]))
-        assert symbolic.score_terms(terms)["exact"] == (form.family == POWER_LAW)
+        assert symbolic.score_law_terms(terms)["exact"] == (form.family == POWER_LAW)
 
 
 def test_the_plan_runs_every_noise_of_the_paper():
@@ -270,7 +268,7 @@ def test_the_plan_runs_every_noise_of_the_paper():
 
 def test_a_changed_exponent_is_noticed():
     terms = {"D_xx(u^1.7)": 0.1}
-    score = symbolic.score_terms(terms)
+    score = symbolic.score_law_terms(terms)
     record = RunRecord(
         "symbolic", "diffusion", "S20", "paper", "symbolic", 1, 0.0, {}, "", terms=terms, score=score
     )

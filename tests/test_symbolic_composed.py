@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import fts
-from fts.data import solvers
-from fts.data.problems import further_names, problem
 from fts.domain import Domain
 from fts.fields.given import CallableField
-from fts.params.rivals import COMPOSED
+from fts.problems import solvers
+from fts.problems.problems import further_names, problem
 from fts.symbolic.composed import Composed, Summand, against, joint_refit, on_domain, select_terms
 from fts.symbolic.families import Form
 from fts.symbolic.occupation import state_systems
+from fts.symbolic.settings import COMPOSED
 
 SYMBOLIC = COMPOSED.symbolic
 DOMAIN = Domain((0.0,), (1.0,), 0.0, 0.3, (True,))

@@ -14,11 +14,21 @@ import sympy
 
 from fts.domain import Domain
 from fts.fields.given import CallableField
-from fts.params.rivals import OPERON, PYSR, TARGET
-from fts.symbolic import pysr
-from fts.symbolic.fronts import Found, choose_from, fitted, form_of, pareto, read_function
-from fts.symbolic.operon import front_of, operon_front
-from fts.symbolic.targets import Target, spline_basis, spline_target
+from fts.symbolic import rivals
+from fts.symbolic.rivals import (
+    Found,
+    Target,
+    choose_from,
+    fitted,
+    form_of,
+    front_of,
+    operon_front,
+    pareto,
+    read_function,
+    spline_basis,
+    spline_target,
+)
+from fts.symbolic.settings import OPERON, PYSR, TARGET
 
 DOMAIN = Domain((0.0,), (1.0,), 0.0, 0.3, (True,))
 
@@ -142,7 +152,7 @@ def test_operon_finds_the_power_law_and_repeats_itself():
 
 
 def test_pysr_gets_the_papers_settings():
-    given = pysr.settings(PYSR, seed=1301)
+    given = rivals.settings(PYSR, seed=1301)
     paper = {
         "model_selection": "best",
         "niterations": 100,
@@ -182,34 +192,34 @@ class FakeRegressor:
 def test_what_pysr_answers_is_read_off():
     target = power_target()
     fake = FakeRegressor("u**1.731*0.0995 - 0.06")
-    q = pysr.pysr_function(target, PYSR, 1301, regressor=fake)
+    q = rivals.pysr_function(target, PYSR, 1301, regressor=fake)
     assert form_of(q).parameters == pytest.approx([0.0995, 1.731])
     x, y, names = fake.given
     assert x.shape == (512, 1)
     assert names == ["u"]
     np.testing.assert_array_equal(y, target.q)
-    unsuccessful = pysr.pysr_function(target, PYSR, 1301, FakeRegressor("0.0667*u**2 + 0.0387*u + 0.1"))
+    unsuccessful = rivals.pysr_function(target, PYSR, 1301, FakeRegressor("0.0667*u**2 + 0.0387*u + 0.1"))
     assert form_of(unsuccessful).family == "c*u^p + c*u^p"
-    assert pysr.pysr_function(target, PYSR, 1301, FakeRegressor("u**u")) is None
+    assert rivals.pysr_function(target, PYSR, 1301, FakeRegressor("u**u")) is None
 
 
 def test_without_julia_pysr_says_so_and_is_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("PYTHON_JULIAPKG_EXE", raising=False)
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    assert "install" in pysr.missing()
+    assert "install" in rivals.missing()
     with pytest.raises(ValueError, match="PySR"):
-        pysr.pysr_function(power_target(), PYSR, 1)
+        rivals.pysr_function(power_target(), PYSR, 1)
     if importlib.util.find_spec("pysr") is not None:
         julia = tmp_path / "julia"
         julia.write_text("#!/bin/sh\n")
         julia.chmod(0o755)
-        assert pysr.missing() == ""
+        assert rivals.missing() == ""
 
 
 def test_importing_the_rivals_starts_neither_julia_nor_operon():
     code = (
-        "import sys, fts.symbolic.pysr, fts.symbolic.operon;"
+        "import sys, fts.symbolic.rivals, fts.symbolic.rivals;"
         "assert not {'pysr', 'juliacall', 'pyoperon'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env=dict(os.environ))
@@ -217,10 +227,10 @@ def test_importing_the_rivals_starts_neither_julia_nor_operon():
 
 @pytest.mark.slow
 def test_pysr_itself_recovers_a_power_law():
-    reason = pysr.missing()
+    reason = rivals.missing()
     if reason:
         pytest.skip(reason)
-    q = pysr.pysr_function(power_target(), PYSR, 1301)
+    q = rivals.pysr_function(power_target(), PYSR, 1301)
     assert q is not None
     assert float(q(np.array([0.5]))[0] - q(np.array([0.4]))[0]) == pytest.approx(
         0.1 * (0.5**1.73 - 0.4**1.73), rel=1e-2

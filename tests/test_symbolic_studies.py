@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 
 import fts
-from fts import metrics
 from fts.equations.equation import Equation
-from fts.params import TEST_SEEDS, named
-from fts.params.rivals import COMPOSED
-from fts.plots import symbolic_further as figures
-from fts.studies import plans, symbolic_composed, symbolic_rivals, tables, verify
-from fts.studies.records import RunRecord
+from fts.lab.figures import symbolic as figures
+from fts.lab.studies import plans, records, symbolic, verify
+from fts.lab.studies.records import RunRecord
+from fts.params.paper import TEST_SEEDS
+from fts.params.types import named
+from fts.problems import metrics
 from fts.symbolic.composed import Summand
 from fts.symbolic.families import Form
+from fts.symbolic.settings import COMPOSED
 
 STATES = (0.2, 1.8)
 SATURATING = Summand(1, Form(((0.0, 1.0),), ((2.0, 1.0),)))
@@ -28,8 +29,8 @@ def test_the_truth_scores_itself(name: str):
 
 
 def test_a_saturating_flux_is_known_up_to_its_constant():
-    terms = symbolic_composed.terms_of_parts((SATURATING, DIFFUSION))
-    score = symbolic_composed.score_terms(terms, "saturation")
+    terms = symbolic.terms_of_parts((SATURATING, DIFFUSION))
+    score = symbolic.score_composed_terms(terms, "saturation")
     assert score["exact"]
     assert score["e_xi"] < 1e-12  # 1/(1 + u^2) is 1 - u^2/(1 + u^2)
 
@@ -53,10 +54,10 @@ def test_wrong_families_missing_and_additional_operators_are_seen():
 def test_pairs_from_samples_need_the_whole_grid():
     trajectory = fts.simulate("diffusion")
     whole = fts.observe(trajectory, "S100", seed=42, noise=0.05)
-    field = symbolic_rivals.read_field(whole, None)
+    field = symbolic.read_field(whole, None)
     np.testing.assert_allclose(field.on_grid(*trajectory.axes, trajectory.t), whole.grid.values, atol=1e-10)
     with pytest.raises(ValueError, match="take S100"):
-        symbolic_rivals.read_field(replace(whole, x=whole.x[1:], t=whole.t[1:], y=whole.y[1:]), None)
+        symbolic.read_field(replace(whole, x=whole.x[1:], t=whole.t[1:], y=whole.y[1:]), None)
 
 
 def test_the_plans_name_every_run_once_and_their_settings_without_clashes():
@@ -67,12 +68,12 @@ def test_the_plans_name_every_run_once_and_their_settings_without_clashes():
 
 
 def test_records_follow_from_their_terms_and_fill_the_tables():
-    rivals = tables.read_study("symbolic_rivals")
-    composed = tables.read_study("symbolic_composed")
+    rivals = records.read_study("symbolic_rivals")
+    composed = records.read_study("symbolic_composed")
     assert rivals
     assert composed
     assert [line for one in (rivals[0], composed[0]) for line in verify.check_record(one)] == []
-    laws = symbolic_rivals.rule_laws(rivals)
+    laws = symbolic.rule_laws(rivals)
     assert {row.rsplit(", ", 1)[1] for row, _ in laws} == {"best", "score"}
     forged = RunRecord(**{**vars(composed[0]), "terms": {"u": 1.0}})
     assert list(verify.check_record(forged))

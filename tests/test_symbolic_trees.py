@@ -7,9 +7,9 @@ import pytest
 import sympy
 
 from fts.equations.grammar import TermError
-from fts.params.symbolic import SYMBOLIC
 from fts.symbolic import trees
 from fts.symbolic.families import POWER_LAW, canonical
+from fts.symbolic.settings import SYMBOLIC
 from fts.symbolic.trees import Tree, U, constant, evaluate, read, replaced, state_power, subtrees
 
 PROTECTION = SYMBOLIC.protection

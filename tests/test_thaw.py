@@ -6,16 +6,12 @@ import numpy as np
 import pytest
 
 import fts
-from fts.equations.evolve import evolve
+from fts.equations.integration import evolve
 from fts.equations.terms import Library
-from fts.params import FORECAST
-from fts.thaw.around import deviations, excluded
-from fts.thaw.compare import compare
-from fts.thaw.fit import thaw
-from fts.thaw.flow import Flow, Ring, Unbounded
-from fts.thaw.follow import follow
-from fts.thaw.stretches import Unfollowed, begin
-from fts.thaw.windows import divide, survey
+from fts.trajectory.comparison import compare, deviations, excluded, follow
+from fts.trajectory.fit import Unfollowed, begin, thaw
+from fts.trajectory.integration import FORECAST, Flow, Ring, Unbounded
+from fts.trajectory.windows import divide, survey
 
 CIRCLE = Ring(0.0, 2 * np.pi, 48)
 LIBRARY = Library.parse(["1", "u", "u^2", "u_x", "u*u_x", "u_xx", "u_xxx", "u_xxxx"])

@@ -7,13 +7,13 @@ from scipy.stats import multivariate_normal
 import fts
 from fts.domain import Domain
 from fts.fields.frozen import load
-from fts.kernel import closed_form, likelihood, speeds
-from fts.kernel.posterior import Posterior
+from fts.kernel import closed_form, travelling_search
 from fts.kernel.search import Choice
-from fts.kernel.speeds import travel
+from fts.kernel.separable import Posterior
 from fts.kernel.travelling import Part, TravellingPosterior, circles, covariance
+from fts.kernel.travelling_search import travel
 from fts.observations import Observations
-from fts.params import DEVELOPMENT_SEEDS
+from fts.params.paper import DEVELOPMENT_SEEDS
 
 NUGGET = 1e-3
 DOMAINS = (
@@ -79,16 +79,20 @@ def test_likelihood_is_that_of_a_normal_and_its_gradient_that_of_differences(
     domain: Domain, rng: np.random.Generator
 ) -> None:
     process = _process(domain, rng)
-    samples = likelihood.StandardizedSamples(process.x[:60], process.t[:60], process.values[:60], domain)
-    value, gradient = likelihood.unlikely(samples, process.parts, NUGGET)
+    samples = travelling_search.StandardizedSamples(
+        process.x[:60], process.t[:60], process.values[:60], domain
+    )
+    value, gradient = travelling_search.unlikely(samples, process.parts, NUGGET)
     own = samples.x, samples.t
     matrix = covariance(process.parts, domain, own, own) + NUGGET * np.eye(60)
     normal = multivariate_normal(np.zeros(60), matrix).logpdf(samples.values)
     assert value == pytest.approx(-normal / 60 - 0.5 * np.log(2 * np.pi), rel=1e-9)
-    packed, step = likelihood._packed(process.parts, NUGGET), 1e-6
+    packed, step = travelling_search._packed(process.parts, NUGGET), 1e-6
     around = [
         [
-            likelihood.unlikely(samples, *likelihood._unpacked(packed + sign * each, domain.dimension))[0]
+            travelling_search.unlikely(
+                samples, *travelling_search._unpacked(packed + sign * each, domain.dimension)
+            )[0]
             for sign in (1, -1)
         ]
         for each in step * np.eye(len(packed))
@@ -99,8 +103,8 @@ def test_likelihood_is_that_of_a_normal_and_its_gradient_that_of_differences(
 def test_a_kernel_that_cannot_be_inverted_is_unlikely_and_no_error(rng: np.random.Generator) -> None:
     process = _process(DOMAINS[0], rng)
     x, t = np.repeat(process.x[:3], 20, axis=0), np.repeat(process.t[:3], 20)
-    samples = likelihood.StandardizedSamples(x, t, process.values[:60], DOMAINS[0])
-    value, gradient = likelihood.unlikely(samples, process.parts, 0.0)
+    samples = travelling_search.StandardizedSamples(x, t, process.values[:60], DOMAINS[0])
+    value, gradient = travelling_search.unlikely(samples, process.parts, 0.0)
     assert value > 1e9
     assert not gradient.any()
 
@@ -194,7 +198,7 @@ def test_on_ks_one_part_at_rest_is_enough_and_the_field_stays_bit_for_bit() -> N
     searched = []
     kept = travel(observations, separable, lambda: searched.append(1))
     # the search was made, not left out because the separable kernel does well
-    assert max(separable.choice.errors) > speeds._WELL
+    assert max(separable.choice.errors) > travelling_search._WELL
     assert len(searched) > 10
     assert kept is separable
     products, follows = (closed_form.freeze(process, observations) for process in (separable, kept))

@@ -17,12 +17,12 @@ from scipy.integrate import cubature, quad
 from scipy.special import beta
 
 from fts.domain import Domain
-from fts.equations.equation import Equation
-from fts.equations.strong import strong
+from fts.equations.equation import Equation, strong
 from fts.equations.terms import Library, Term, parse_term
 from fts.fields.given import CallableField, TabulatedField
-from fts.params import PAPER, Rule, WeakParams
-from fts.weak import assembly, patches
+from fts.params.paper import PAPER
+from fts.params.types import Rule, WeakParams
+from fts.weak import assembly, test_functions
 from fts.weak.bounds import bump_norm, entry_bounds
 
 LIBRARY = Library.parse(["1", "u", "u^2", "u^3", "u*u_x", "u_xx", "u_xxx", "u_xxxx"])
@@ -111,13 +111,13 @@ def test_derivatives_and_ends_of_the_test_function(p: int) -> None:
     polynomial = Polynomial([1, 0, -1]) ** p
     for order in range(p + 1):
         exact = polynomial.deriv(order)(s) if order else polynomial(s)
-        np.testing.assert_allclose(patches.bump(s, p, order), exact, atol=1e-12 * np.abs(exact).max())
+        np.testing.assert_allclose(test_functions.bump(s, p, order), exact, atol=1e-12 * np.abs(exact).max())
     ends = np.array([-1.0, 1.0, -1.5, 3.0])
-    assert all((patches.bump(ends, p, order) == 0).all() for order in range(p))
+    assert all((test_functions.bump(ends, p, order) == 0).all() for order in range(p))
     # The last derivative of (1 - s)^p (1 + s)^p that vanishes does so like p! 2^p gap, and what follows is
     # smaller by p (p + 1)/4 gap.
     gap = 2.0**-30
-    near_ends = patches.bump(np.array([gap - 1, 1 - gap]), p, p - 1)
+    near_ends = test_functions.bump(np.array([gap - 1, 1 - gap]), p, p - 1)
     slope = factorial(p) * 2.0**p
     np.testing.assert_allclose(near_ends, [slope * gap, -slope * gap], rtol=p**2 * gap)
 
@@ -135,7 +135,7 @@ def test_quadrature_converges_at_the_euler_maclaurin_order(p: int, order: int, e
     exact = (-1) ** order * by_parts * 0.6 ** (1 - order)
 
     def error(n: int) -> float:
-        return abs(patches.weights(0.6, n, p, order) @ np.exp(patches.quadrature(n)[0]) - exact)
+        return abs(test_functions.weights(0.6, n, p, order) @ np.exp(test_functions.quadrature(n)[0]) - exact)
 
     coarse, fine = 16, 32
     assert np.log2(error(coarse) / error(fine)) == pytest.approx(expected, abs=0.25)
@@ -148,13 +148,13 @@ def test_gauss_nodes_integrate_polynomials_exactly(p: int) -> None:
     field = Polynomial([0.3, -1.0, 0.5, 2.0, -0.7, 1.1])
     integral = (field * Polynomial([1, 0, -1]) ** p).integ()
     exact = 0.6 * (integral(1) - integral(-1))
-    s = patches.quadrature(nodes, "gauss")[0]
-    assert patches.weights(0.6, nodes, p, 0, "gauss") @ field(s) == pytest.approx(exact, rel=1e-13)
+    s = test_functions.quadrature(nodes, "gauss")[0]
+    assert test_functions.weights(0.6, nodes, p, 0, "gauss") @ field(s) == pytest.approx(exact, rel=1e-13)
 
 
 def test_an_unknown_rule_is_refused() -> None:
     with pytest.raises(ValueError, match="unknown quadrature rule 'simpson': choose 'midpoint'"):
-        inspect.unwrap(patches.quadrature)(8, "simpson")  # past the type checker of the tests
+        inspect.unwrap(test_functions.quadrature)(8, "simpson")  # past the type checker of the tests
 
 
 def test_nodes_refine_every_column_of_a_system() -> None:
@@ -268,7 +268,7 @@ def test_exact_cauchy_schwarz_bounds_hold(seed: int) -> None:
     params = WeakParams((0.6, 0.4), (1, 1), (120, 120), power=8)
     phase = np.array([0.5, 0.5])
     a, b = (assembly.assemble(field, LIBRARY, params, phase) for field in (u, v))
-    x, t = (c + h * patches.quadrature(400)[0] for c, h in ((1.0, 0.6), (0.5, 0.4)))
+    x, t = (c + h * test_functions.quadrature(400)[0] for c, h in ((1.0, 0.6), (0.5, 0.4)))
     on_u, on_v = u.on_grid(x, t), v.on_grid(x, t)
     distance = np.sqrt(((on_u - on_v) ** 2).mean() * 4 * 0.6 * 0.4)
     largest = max(np.abs(on_u).max(), np.abs(on_v).max())
@@ -291,12 +291,12 @@ def exact_norm(order_x: int, order_t: int) -> float:
 
 def test_the_bounds_are_tight_enough_to_be_useful() -> None:
     """For the worst perturbation, e proportional to D psi, Cauchy-Schwarz is an equality."""
-    s = patches.quadrature(ONE.nodes[0])[0]
-    bump = patches.bump(s, 8, 2)
+    s = test_functions.quadrature(ONE.nodes[0])[0]
+    bump = test_functions.bump(s, 8, 2)
     x = 1.0 + 0.6 * s
     u = CallableField(lambda x, t: np.sin(x) + 0.0 * t, LINE)
-    psi = patches.bump(patches.quadrature(ONE.nodes[1])[0], 8, 0)
-    axes = (x, 0.5 + 0.4 * patches.quadrature(ONE.nodes[1])[0])
+    psi = test_functions.bump(test_functions.quadrature(ONE.nodes[1])[0], 8, 0)
+    axes = (x, 0.5 + 0.4 * test_functions.quadrature(ONE.nodes[1])[0])
 
     class Perturbed:
         domain = LINE
@@ -330,9 +330,9 @@ def test_the_phase_shifts_the_grid() -> None:
 
 
 def test_phases_come_from_the_generator() -> None:
-    first = patches.phases(np.random.default_rng(7), 5, 2)
+    first = test_functions.phases(np.random.default_rng(7), 5, 2)
     assert first.shape == (5, 3)
-    np.testing.assert_array_equal(first, patches.phases(np.random.default_rng(7), 5, 2))
+    np.testing.assert_array_equal(first, test_functions.phases(np.random.default_rng(7), 5, 2))
 
 
 def test_blocks_of_patches_give_the_same_system(monkeypatch: pytest.MonkeyPatch) -> None:

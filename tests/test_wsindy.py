@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 
 from fts.baselines import stridge
+from fts.baselines.regressions import wsindy
+from fts.baselines.settings import SPECTRAL, WSINDY
 from fts.baselines.spectral import reconstruct
-from fts.baselines.wsindy import wsindy
 from fts.domain import Domain
 from fts.equations.terms import Library
 from fts.observations import Observations
-from fts.params import SPECTRAL, WSINDY, STRidgeParams, WeakParams, WeakRegressionParams, WSINDyParams, named
-from fts.svws import sparse
-from fts.svws.selection import Selection
+from fts.params.types import STRidgeParams, WeakParams, WeakRegressionParams, WSINDyParams, named
+from fts.selection import sparse
+from fts.selection.selection import Selection
 from fts.weak.assembly import assemble
-from fts.weak.patches import patch_centers, phases
+from fts.weak.test_functions import patch_centers, phases
 
 LIBRARY = Library.parse(["1", "u", "u^2", "u*u_x", "u_x", "u_xx"])
 DOMAIN = Domain((0.0,), (2 * np.pi,), 0.0, 3.0, (True,))

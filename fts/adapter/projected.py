@@ -12,15 +12,25 @@ import scipy.linalg
 import torch
 from torch import Tensor
 
-from fts.adapter.batches import Samples, prepare
-from fts.adapter.device import device, one_thread
-from fts.adapter.setup import centered, deviation, generator, periods, refuse_misfit, settings
+from fts.adapter.samples import (
+    Samples,
+    centered,
+    deviation,
+    device,
+    generator,
+    one_thread,
+    periods,
+    prepare,
+    refuse_misfit,
+    settings,
+)
 from fts.adapter.structured import Structured
 from fts.adapter.training import train
 from fts.fields.frozen import FrozenField
 from fts.fields.provenance import describe
 from fts.observations import Observations
-from fts.params import PROJECTED, AdapterParams, ProjectedParams, changed, named
+from fts.params.paper import PROJECTED
+from fts.params.types import AdapterParams, ProjectedParams, changed, named
 
 # Conjugate gradients for scattered samples: the grid's own solution preconditions, so a few steps suffice.
 _CG_STEPS = 40

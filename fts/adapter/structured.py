@@ -12,15 +12,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from fts.adapter.batches import Samples
 from fts.adapter.networks import Encoding, Network, gaussian_rows, whole_waves
-from fts.adapter.setup import Origin
+from fts.adapter.samples import Origin, Samples
 from fts.domain import Domain
 from fts.fields.frozen import FrozenField
 from fts.fields.network import NetworkFeatures, SplineCoefficients, spline_basis
 from fts.fields.provenance import Provenance
 from fts.fields.series import SeriesFeatures, as_series
-from fts.params import AdapterParams
+from fts.params.types import AdapterParams
 
 # Where an update sees only some positions, the error over all of them is taken this often.
 _CHECK_EVERY = 25

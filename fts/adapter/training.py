@@ -14,7 +14,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from fts.fields.provenance import History
-from fts.params import TrainingParams
+from fts.params.types import TrainingParams
 
 # Losses a field remembers of its training, for the curve.
 _CURVE_POINTS = 120

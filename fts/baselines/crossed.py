@@ -13,13 +13,13 @@ from fts.baselines.spectral import reconstruct
 from fts.baselines.stridge import select_strong, select_weak
 from fts.equations.terms import Library
 from fts.fields.frozen import FrozenField
+from fts.fitting import obtain_frozen
 from fts.observations import Observations
-from fts.params import CrossedParams, StrongRegressionParams, WeakRegressionParams, WeakRuleParams
-from fts.recipes import obtain_frozen
-from fts.svws import ablation, rule
-from fts.svws.selection import Selection
+from fts.params.types import CrossedParams, StrongRegressionParams, WeakRegressionParams, WeakRuleParams
+from fts.selection.selection import Selection
+from fts.svws import rule
 from fts.weak.assembly import assemble
-from fts.weak.patches import phases
+from fts.weak.test_functions import phases
 
 
 def crossed(
@@ -54,7 +54,7 @@ def _select(
             # The first of the systems that the rule would be given, at its base threshold.
             draws = np.random.default_rng(settings.svws.phase_seed)
             phase = phases(draws, 1, field.domain.dimension)[0]
-            return ablation.single(assemble(field, library, settings.weak, phase), 1.0, settings.svws)
+            return rule.single(assemble(field, library, settings.weak, phase), 1.0, settings.svws)
         case "SVWS", WeakRuleParams() as settings:
             systems = rule.build(field, library, settings.weak, settings.svws)
             return rule.select_from(systems, settings.svws).with_refit("ridge")

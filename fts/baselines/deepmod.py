@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from fts.adapter.device import one_thread
-from fts.baselines.checkpoints import checkpoint_of
+from fts.adapter.samples import one_thread
 from fts.baselines.deepmod_training import DeepMoDTraining
-from fts.baselines.mlp_field import MLPField
+from fts.baselines.settings import DeepMoDParams
+from fts.baselines.taylor import MLPField
+from fts.baselines.training import checkpoint_of
 from fts.equations.terms import Library
 from fts.observations import Observations
-from fts.params import DeepMoDParams
-from fts.svws.selection import Selection
+from fts.selection.selection import Selection
 
 # (iteration, losses by name, coefficients on the library, terms in play, the field), all of one network.
 Watcher = Callable[[int, Mapping[str, float], np.ndarray, np.ndarray, MLPField], None]

@@ -17,13 +17,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fts.adapter.device import one_thread
+from fts.adapter.samples import one_thread
 from fts.baselines import taylor
 from fts.baselines.deepmod_training import DeepMoDTraining
+from fts.baselines.settings import DeepMoDParams
 from fts.equations.terms import Library
 from fts.observations import Observations
-from fts.params import DeepMoDParams
-from fts.svws.selection import Selection
+from fts.selection.selection import Selection
 
 _HINT = "pip install --no-deps deepymod==2.2.0, and 'setuptools<81' scikit-learn pysindy tensorboard natsort"
 

@@ -14,15 +14,15 @@ import torch
 from jaxtyping import Float
 
 from fts.baselines import taylor
-from fts.baselines.checkpoints import Checkpoint, checkpoint_of
+from fts.baselines.settings import DLPDEParams
 from fts.baselines.stridge import survivors
 from fts.baselines.surrogate import Surrogate, fit_surrogate
+from fts.baselines.training import Checkpoint, checkpoint_of
 from fts.domain import Domain, grid_points
 from fts.equations.terms import Library
 from fts.observations import Observations
-from fts.params import DLPDEParams
-from fts.svws import sparse
-from fts.svws.selection import Selection
+from fts.selection import sparse
+from fts.selection.selection import Selection
 
 # Meta-data differentiated at once.
 _CHUNK = 1 << 11

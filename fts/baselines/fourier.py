@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float
 
 from fts.domain import Domain
 from fts.fields.series import Basis
-from fts.params import SpectralParams
+from fts.params.types import SpectralParams
 
 # One basis per spatial axis, then one for time.
 Bases = tuple[Basis, ...]

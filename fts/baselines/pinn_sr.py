@@ -1,4 +1,9 @@
-"""PINN-SR: observations -> a network and coefficients, trained jointly, then in turns (ADO).
+"""STRidge inside PINN-SR: library, u_t and present coefficients -> sparser ones, by a tolerance search.
+
+Unlike PDE-FIND's, thresholding starts from the coefficients training has arrived at, so terms that are gone
+stay gone; a tolerance is scored by the mean squared residual on held-out rows plus eta per term.
+
+PINN-SR: observations -> a network and coefficients, trained jointly, then in turns (ADO).
 
 Chen, Liu and Sun (2021). Pretraining fits both; then every cycle projects the coefficients by STRidge and
 trains the network against them. Reported is the projection after the last cycle.
@@ -6,20 +11,93 @@ trains the network against them. Reported is the projection after the last cycle
 
 import copy
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Bool, Float
 
-from fts.adapter.device import one_thread
-from fts.baselines.ado_stridge import Search, search
-from fts.baselines.checkpoints import Checkpoint, Diverged, adam_arrays, checkpoint_of, restore_adam
+from fts.adapter.samples import one_thread
 from fts.baselines.pinn_training import JointTraining
+from fts.baselines.settings import PINNSRParams
+from fts.baselines.training import Checkpoint, Diverged, adam_arrays, checkpoint_of, restore_adam
 from fts.equations.terms import Library
 from fts.observations import Observations
-from fts.params import PINNSRParams
-from fts.svws.selection import Selection
+from fts.selection.selection import Selection
+
+# The search retreats by shorter and shorter steps, each the golden section of the one before.
+_GOLDEN = 1.618
+
+
+@dataclass(frozen=True)
+class Search:
+    """What one search hands to the next: coefficients, where the tolerance stands, the price of a term."""
+
+    xi: Float[np.ndarray, " J"]
+    tolerance: float
+    eta: float | None  # held-out error of the coefficients the first search was given
+
+
+def search(
+    A: Float[np.ndarray, "m J"],
+    b: Float[np.ndarray, " m"],
+    before: Search,
+    test: Bool[np.ndarray, " m"],
+    params: PINNSRParams,
+) -> Search:
+    """The coefficients with the lowest score among the tolerances tried and those given."""
+    norms = np.linalg.norm(A, axis=0)
+    unit = A / np.where(norms > 0, norms, 1.0)
+    given = before.xi * norms
+
+    def error(w: np.ndarray) -> float:
+        return float(np.mean((b[test] - unit[test] @ w) ** 2))
+
+    eta = error(given) if before.eta is None else before.eta
+    best, lowest = given, error(given) + eta * np.count_nonzero(given)
+    tolerance, step = before.tolerance, params.tolerance_step
+    for _ in range(params.rounds):
+        w = threshold(unit[~test], b[~test], given, tolerance, params.ridge, params.thresholdings)
+        score = error(w) + eta * np.count_nonzero(w)
+        if score <= lowest:
+            best, lowest = w, score
+            tolerance += step
+        else:
+            tolerance = max(0.0, tolerance - 2 * step)
+            step /= _GOLDEN
+            tolerance += step
+    return Search(np.divide(best, norms, out=np.zeros_like(best), where=norms > 0), tolerance, eta)
+
+
+def threshold(
+    A: Float[np.ndarray, "m J"],
+    b: Float[np.ndarray, " m"],
+    given: Float[np.ndarray, " J"],
+    tolerance: float,
+    ridge: float,
+    rounds: int,
+) -> Float[np.ndarray, " J"]:
+    """Drop |w_j| < tolerance and refit by ridge, from w given, until nothing drops; then least squares.
+
+    What would empty the equation in a later round is not dropped; in the first it is, and nothing is left.
+    """
+    w = given.copy()
+    kept = np.abs(w) >= tolerance
+    relevant = w.size
+    for done in range(rounds):
+        staying = np.abs(w) >= tolerance
+        if staying.sum() == relevant or (done and not staying.any()):
+            break
+        kept, relevant = staying, int(staying.sum())
+        w = np.zeros_like(w)
+        gram = A[:, kept].T @ A[:, kept] + ridge * np.eye(relevant)
+        w[kept] = np.linalg.lstsq(gram, A[:, kept].T @ b, rcond=None)[0]
+    w = np.zeros_like(w)
+    w[kept] = np.linalg.lstsq(A[:, kept], b, rcond=None)[0]
+    return w
+
 
 # A pretraining is kept on disk so many times; between two of them L-BFGS runs on, then forgets its memory.
 _BLOCKS = 10

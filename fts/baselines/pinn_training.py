@@ -14,14 +14,13 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from fts.baselines import taylor
-from fts.baselines.checkpoints import Diverged
-from fts.baselines.compiling import compiled
-from fts.baselines.mlp_field import MLPField
+from fts.baselines.settings import PINNSRParams
 from fts.baselines.surrogate import input_bounds
+from fts.baselines.taylor import MLPField
+from fts.baselines.training import Diverged, compiled
 from fts.domain import Domain
 from fts.equations.terms import Library
 from fts.observations import Observations
-from fts.params import PINNSRParams
 
 
 class JointTraining:

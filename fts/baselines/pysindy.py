@@ -11,14 +11,14 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
-from fts import recipes
+from fts import fitting
 from fts.equations.grammar import TermError
 from fts.equations.terms import Library, parse_term
 from fts.fields.frozen import Field
 from fts.observations import Observations
-from fts.params import PySINDyParams, WeakParams
-from fts.svws import sparse
-from fts.svws.selection import Selection
+from fts.params.types import PySINDyParams, WeakParams
+from fts.selection import sparse
+from fts.selection.selection import Selection
 
 # PySINDy numbers the spatial axes.
 _AXES = str.maketrans("123", "xyz")
@@ -67,7 +67,7 @@ def pysindy_weak(
     observations: Observations, library: Library, params: PySINDyParams, rng: np.random.Generator
 ) -> Selection:
     """A frozen field, then PySINDy's weak library and its STLSQ on it, both in units of ||b||."""
-    field = recipes.obtain(observations, params.field)
+    field = fitting.obtain(observations, params.field)
     seed = int(rng.integers(1 << 31))
     A, b = pysindy_weak_system(field, library, params.weak, params.grid, seed)
     size = float(np.linalg.norm(b)) or 1.0

@@ -21,7 +21,7 @@ from fts.fields.frozen import FrozenField
 from fts.fields.provenance import describe
 from fts.fields.series import SeriesCoefficients, SeriesFeatures
 from fts.observations import Observations
-from fts.params import SpectralParams
+from fts.params.types import SpectralParams
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from fts.baselines.fourier import Bases, Tried, functions, inner_places, inner_times
 from fts.observations import Observations, SensorGrid
-from fts.params import SpectralParams
+from fts.params.types import SpectralParams
 
 
 @dataclass(frozen=True)

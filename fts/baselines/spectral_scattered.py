@@ -11,7 +11,7 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from fts.baselines.fourier import Bases, Tried, functions, inner_places, inner_times
 from fts.observations import Observations
-from fts.params import SpectralParams
+from fts.params.types import SpectralParams
 
 # Rows of A held at once: some 40 MB with the most unknowns that the parameters usually allow.
 _ROWS = 2048

@@ -11,14 +11,18 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from fts.domain import Domain
-from fts.equations.strong import strong
+from fts.equations.equation import strong
 from fts.equations.terms import Library
 from fts.fields.frozen import FrozenField
-from fts.params import STRidgeParams, StrongRegressionParams, WeakRegressionParams
-from fts.svws import sparse
-from fts.svws.selection import Selection
+from fts.params.types import (
+    STRidgeParams,
+    StrongRegressionParams,
+    WeakRegressionParams,
+)
+from fts.selection import sparse
+from fts.selection.selection import Selection
 from fts.weak.assembly import assemble
-from fts.weak.patches import phases
+from fts.weak.test_functions import phases
 
 
 def select_strong(field: FrozenField, library: Library, params: StrongRegressionParams) -> Selection:

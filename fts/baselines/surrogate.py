@@ -10,14 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fts.adapter.device import one_thread
+from fts.adapter.samples import one_thread
 from fts.baselines import taylor
-from fts.baselines.checkpoints import Checkpoint, adam_arrays, restore_adam
-from fts.baselines.compiling import compiled
-from fts.baselines.mlp_field import Bounds, MLPField
+from fts.baselines.settings import Inputs, SurrogateParams
+from fts.baselines.taylor import Bounds, MLPField
+from fts.baselines.training import Checkpoint, adam_arrays, compiled, restore_adam
 from fts.domain import Domain
 from fts.observations import Observations
-from fts.params import Inputs, SurrogateParams
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from fts.adapter.device import one_thread
-from fts.baselines.checkpoints import Checkpoint, Diverged, checkpoint_of
-from fts.baselines.rational import RationalField
-from fts.baselines.weak_training import WeakTraining
+from fts.adapter.samples import one_thread
+from fts.baselines.settings import WeakPDELearnParams
+from fts.baselines.training import Checkpoint, Diverged, checkpoint_of
+from fts.baselines.weak_training import RationalField, WeakTraining
 from fts.equations.terms import Library
 from fts.observations import Observations
-from fts.params import WeakPDELearnParams
-from fts.svws.selection import Selection
+from fts.selection.selection import Selection
 
 # (epoch, losses by name, coefficients on the library, terms still in play, the field)
 Watcher = Callable[[int, Mapping[str, float], np.ndarray, np.ndarray, RationalField], None]

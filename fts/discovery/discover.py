@@ -11,25 +11,24 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from fts import asked
-from fts.discovery.evidence import Evidence, Weighed, gather
-from fts.discovery.forecast import ask_for, foretell, widened
-from fts.discovery.halved import reconsider
-from fts.discovery.rivals import find
-from fts.discovery.verdict import Verdict, doubted, refused, state
+from fts import validation as asked
+from fts.discovery.evidence import LEAST_SAMPLES, VERDICT, Evidence, VerdictParams, Weighed, find, gather
+from fts.discovery.trajectory_test import ask_for, foretell, widened
+from fts.discovery.verdict import Verdict, doubted, reconsider, refused, state
 from fts.domain import Domain
 from fts.equations.equation import Equation
 from fts.fields.frozen import Field, FrozenField
+from fts.fitting import Recipe, fit_with_variance, possible_fields
+from fts.io.readers import is_dataset, read_samples
 from fts.kernel.closed_form import one_thread
-from fts.kernel.posterior import BAR_DELAY
+from fts.kernel.separable import BAR_DELAY
 from fts.observations import Observations, TooLittle
-from fts.params import DEFAULT_LIBRARIES, LEAST_SAMPLES, VERDICT, VerdictParams
-from fts.readers.samples import is_dataset, read_samples
-from fts.recipes import Recipe, fit_with_variance, possible_fields
-from fts.svws import refits, rule
-from fts.svws.selection import Selection
-from fts.svws.settings import Prepared, prepare, resolve_library
-from fts.thaw.follow import Followed, follow
+from fts.params.paper import DEFAULT_LIBRARIES
+from fts.selection import refits
+from fts.selection.selection import Selection
+from fts.svws import rule
+from fts.svws.select import Prepared, prepare, resolve_library
+from fts.trajectory.comparison import Followed, follow
 
 # Phases and draws are the same for the same samples: a verdict is repeatable.
 _SEED = 20_270

@@ -1,6 +1,10 @@
 """Equation: u_t = a sum of terms with coefficients, compared and scored in one physical basis (Section 3).
 
 Equation.parse("u_t = -u*u_x - u_xx - u_xxxx")
+
+Terms pointwise, from derivatives of the field: the strong form that classical selectors use (Section 4).
+
+The weak form needs values of u only; this needs every derivative the term names, which is where noise enters.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from fts.equations.conservative import conserve
+from fts.equations.algebra import derivative
+from fts.equations.expressions import join, spoken
 from fts.equations.grammar import TermError, read_equation
-from fts.equations.printing import join, spoken
-from fts.equations.terms import Library, Term, split, split_latex
+from fts.equations.terms import IDENTITY, Library, Term, conserve, split, split_latex
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,3 +97,54 @@ class Equation:
 
     def __hash__(self) -> int:
         return hash(frozenset(self.physical().items()))
+
+
+def strong(
+    term: Term, partial: Callable[[tuple[int, int, int]], Float[np.ndarray, "*grid"]]
+) -> Float[np.ndarray, "*grid"]:
+    """The term pointwise, from partial(alpha) = D_alpha u: D_xx q = q'' u_x^2 + q' u_xx."""
+    products: dict[tuple, int] = {(): 1}  # factors D_beta u beside the derivative of q of order len(factors)
+    for axis, order in enumerate(term.alpha):
+        for _ in range(order):
+            products = _differentiate(products, axis)
+    u = partial(IDENTITY)
+    outer = [term.q]
+    for _ in range(term.order):
+        outer.append(derivative(outer[-1]))
+    total = np.zeros_like(u)
+    for factors, count in products.items():
+        if outer[len(factors)].monomials:
+            value = term.scale * count * outer[len(factors)](u)
+            for beta in factors:
+                value = value * partial(beta)
+            total = total + value
+    return total
+
+
+def spectral_partials(
+    u: Float[np.ndarray, "nx nt"], length: float
+) -> Callable[[tuple[int, int, int]], Float[np.ndarray, "nx nt"]]:
+    """D_alpha u of a field tabulated on a periodic axis of the given length: multiply by (i k)^alpha."""
+    k = 2j * np.pi * np.fft.rfftfreq(len(u), d=length / len(u))[:, None]
+    spectrum = np.fft.rfft(u, axis=0)
+
+    def partial(alpha: tuple[int, int, int]) -> np.ndarray:
+        if any(alpha[1:]):
+            raise ValueError(f"multi-index {alpha}: a table over x alone has no derivative along y or z")
+        return np.fft.irfft(k ** alpha[0] * spectrum, n=len(u), axis=0)
+
+    return partial
+
+
+def _differentiate(products: dict[tuple, int], axis: int) -> dict[tuple, int]:
+    """Product rule for q^(k)(u) * D_beta1 u * ... * D_betak u along one axis."""
+    unit = tuple(int(other == axis) for other in range(3))
+    result: dict[tuple, int] = {}
+    for factors, count in products.items():
+        grown = [tuple(sorted((*factors, unit)))]
+        for i, beta in enumerate(factors):
+            raised = tuple(a + b for a, b in zip(beta, unit, strict=True))
+            grown.append(tuple(sorted((*factors[:i], raised, *factors[i + 1 :]))))
+        for key in grown:
+            result[key] = result.get(key, 0) + count
+    return result

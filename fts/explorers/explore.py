@@ -3,13 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from fts.data.problems import problem
-from fts.data.trajectories import Trajectory
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
-from fts.explorers.explorer import Explorer
-from fts.explorers.models import Source
-from fts.explorers.payload import field_bytes, field_key
+from fts.explorers.explorer import Explorer, Source, field_bytes, field_key
 from fts.explorers.widgets import (
     AdapterExplorer,
     PatchExplorer,
@@ -19,7 +15,9 @@ from fts.explorers.widgets import (
 )
 from fts.fields.frozen import FrozenField
 from fts.observations import Observations
-from fts.svws.settings import prepare, problem_of, resolve_library
+from fts.problems.problems import problem
+from fts.problems.trajectories import Trajectory
+from fts.svws.select import prepare, problem_of, resolve_library
 
 _VIEWS: dict[str, type[Explorer]] = {
     "selection": SelectionExplorer,

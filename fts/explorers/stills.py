@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
 from fts.fields.frozen import FrozenField
-from fts.plots.style import INK, PALETTE, WIDTH, use_style
-from fts.plots.svws import proposals as proposal_map
-from fts.svws.selection import Candidates, Selection
+from fts.plotting import INK, PALETTE, WIDTH, use_style
+from fts.plotting import proposals as proposal_map
+from fts.selection.selection import Candidates, Selection
 from fts.weak.assembly import WeakSystem
 
 _MOST_ROWS = 8

@@ -12,15 +12,14 @@ import traitlets
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
-from fts.data.trajectories import Trajectory
 from fts.explorers import stills
-from fts.explorers.explorer import Explorer, count, number
-from fts.explorers.models import Reference, Source
-from fts.explorers.scripts import SEEDS
+from fts.explorers.explorer import SEEDS, Explorer, Reference, Source, count, number
 from fts.observations import Observations
-from fts.params import SVWSParams, WeakParams
-from fts.svws import ablation, refits, rule, sparse
-from fts.svws.selection import Refit, Selection
+from fts.params.types import SVWSParams, WeakParams
+from fts.problems.trajectories import Trajectory
+from fts.selection import refits, sparse
+from fts.selection.selection import Refit, Selection
+from fts.svws import rule
 from fts.weak import assembly
 
 # Modes an explorer begins with, and the grids it evaluates a field on, as in js/view_adapter.js.
@@ -94,7 +93,7 @@ class PathExplorer(Explorer):
     def single(self) -> Selection:
         """STLSQ at the present threshold on the present system, in NumPy."""
         params = self.params
-        return ablation.single(self.source.systems(params)[self.system - 1], self.lam0_factor, params)
+        return rule.single(self.source.systems(params)[self.system - 1], self.lam0_factor, params)
 
     @property
     def selection(self) -> Selection:
@@ -163,7 +162,7 @@ class PatchExplorer(Explorer):
     @property
     def single(self) -> Selection:
         """STLSQ on it, in NumPy."""
-        return ablation.single(self.system, self.lam0_factor, self.source.params)
+        return rule.single(self.system, self.lam0_factor, self.source.params)
 
     def still(self) -> Figure:
         """The field with its patches, and the coefficients."""
@@ -189,7 +188,7 @@ class ProposalsExplorer(Explorer):
         """The chosen proposal, in NumPy."""
         params = self.source.params
         multiplier = params.multipliers[self.threshold - 1]
-        return ablation.single(self.source.systems(params)[self.system - 1], multiplier, params)
+        return rule.single(self.source.systems(params)[self.system - 1], multiplier, params)
 
     def still(self) -> Figure:
         """The map of all proposals."""

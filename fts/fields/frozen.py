@@ -3,8 +3,12 @@
 u_hat(x, t) = F(x) G(t), with F the spatial features (background first) and G the temporal coefficients (the
 constant one first). Whoever made it, network or kernel, what follows sees values on points or grids and
 nothing it could train.
+
+The frozen fields that ship with the book, by what made them: problem, protocol, seed, noise, recipe.
 """
 
+import difflib
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +17,10 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
-from fts import files
+from fts import containers, validation
 from fts.domain import Domain
-from fts.fields import jets
-from fts.fields.coordinate import CoordinateField
-from fts.fields.network import Coefficients, Features, NetworkFeatures, SplineCoefficients
+from fts.fields import network
+from fts.fields.network import Coefficients, CoordinateField, Features, NetworkFeatures, SplineCoefficients
 from fts.fields.provenance import Provenance
 from fts.fields.series import SeriesCoefficients, SeriesFeatures
 
@@ -95,20 +98,20 @@ class FrozenField:
             "positive": self.positive,
             "made": self.made.as_dict(),
         }
-        files.save_arrays(Path(path), _KIND, header, space | time)
+        containers.save_arrays(Path(path), _KIND, header, space | time)
 
     @staticmethod
     def load(path: str | Path) -> "FrozenField":
         """The field saved at `path`, every byte verified."""
         header, arrays = _read(path)
-        with files.described(Path(path), _REMEDY):
+        with containers.described(Path(path), _REMEDY):
             return FrozenField.from_file(header, arrays)
 
     @staticmethod
     def from_file(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "FrozenField":
         """The field a file's header and arrays describe."""
         kinds = {"space": (str,), "time": (str,), "domain": (dict,), "positive": (bool,), "made": (dict,)}
-        files.expect(header, kinds)
+        containers.expect(header, kinds)
         parts = {
             half: {
                 name.removeprefix(f"{half}."): a for name, a in arrays.items() if name.startswith(f"{half}.")
@@ -124,7 +127,7 @@ class FrozenField:
         )
         known = len(field.space.arrays()) + len(field.time.arrays())
         if known != len(arrays):
-            raise files.FileError(f"holds {len(arrays)} arrays, {known} of which are a field's")
+            raise containers.FileError(f"holds {len(arrays)} arrays, {known} of which are a field's")
         return field
 
     def _scattered(self, points: np.ndarray, alpha: tuple[int, ...], order: int) -> np.ndarray:
@@ -142,18 +145,63 @@ class FrozenField:
             return product(alpha, order)
         index = (*alpha, order)
         inner = {
-            beta: product(beta[:-1], beta[-1]) / jets.factorials(beta) for beta in jets.indices_below(index)
+            beta: product(beta[:-1], beta[-1]) / network.factorials(beta)
+            for beta in network.indices_below(index)
         }
-        return jets.derivative(jets.softplus(inner), index)
+        return network.derivative(network.softplus(inner), index)
 
 
 def load(path: str | Path) -> FrozenField | CoordinateField:
     """The field saved at `path`, whichever form it has."""
     header, arrays = _read(path)
     form = CoordinateField if "form" in header else FrozenField
-    with files.described(Path(path), _REMEDY):
+    with containers.described(Path(path), _REMEDY):
         return form.from_file(header, arrays)
 
 
 def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    return files.load_arrays(Path(path), _KIND, _REMEDY)
+    return containers.load_arrays(Path(path), _KIND, _REMEDY)
+
+
+# Set to read and write frozen fields somewhere else than beside the book.
+_FOLDER_VARIABLE = "FTS_FIELDS"
+
+
+def fields_folder() -> Path:
+    """Where shipped fields live: book/fields of this checkout, or the folder FTS_FIELDS names."""
+    named = os.environ.get(_FOLDER_VARIABLE)
+    return Path(named) if named else Path(__file__).resolve().parents[2] / "book" / "fields"
+
+
+def field_path(problem: str, protocol: str, seed: int, noise: float = 0.0, recipe: str = "paper") -> Path:
+    """The file of one field: ks-S20-1301-paper.fts, or ks-S20-1301-n10-paper.fts with 10 % noise."""
+    percent = f"-n{round(100 * noise):02d}" if noise else ""
+    return fields_folder() / f"{problem}-{protocol}-{seed}{percent}-{recipe}.fts"
+
+
+@validation.helpful
+def load_field(
+    problem: str, protocol: str = "S20", *, seed: int = 1301, noise: float = 0.0, recipe: str = "paper"
+) -> FrozenField:
+    """A frozen field that ships with the book; an error names those that do."""
+    for name, value in {"problem": problem, "protocol": protocol, "recipe": recipe}.items():
+        validation.refuse_unless(
+            str, value, name, "give a text, like load_field('ks', 'S20', recipe='paper')"
+        )
+    validation.refuse_unless(int, seed, "seed", "give the whole number the samples were drawn with")
+    validation.refuse_unless((int, float), noise, "noise", "give 0.1 for 10 %")
+    path = field_path(problem, protocol, seed, noise, recipe)
+    if not fields_folder().is_dir():
+        raise ValueError(
+            f"no frozen fields at {fields_folder()}: they ship with the book's repository, set "
+            f"{_FOLDER_VARIABLE} to its book/fields, or fit one with fts.fit(observations, {recipe!r})"
+        )
+    if not path.is_file():
+        known = sorted(other.stem for other in fields_folder().glob(f"{problem}-*.fts"))
+        near = difflib.get_close_matches(path.stem, known, n=3, cutoff=0.0)
+        listing = f"{len(known)}, such as {', '.join(near)}" if known else "none for this problem"
+        raise ValueError(
+            f"no frozen field {path.stem!r} in {fields_folder()} (there: {listing}): "
+            f"fit one with fts.fit(observations, {recipe!r})"
+        )
+    return FrozenField.load(path)

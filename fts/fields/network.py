@@ -1,23 +1,99 @@
-"""The two halves of a network field in NumPy: features Phi(x) with background b(x), coefficients c(t).
+"""Derivatives carried through a composition: truncated Taylor series in several variables.
+
+A jet maps each multi-index beta <= alpha to the Taylor coefficient D^beta f / beta!. Products are Cauchy
+products, and a function with w' = v(w) is composed by its differential equation, beta_i w_beta = sum
+gamma_i z_gamma v_{beta-gamma}.
+
+The two halves of a network field in NumPy: features Phi(x) with background b(x), coefficients c(t).
 
 u_hat(x, t) = b(x) + Phi(x)^T C (beta(t) - mean): the spatial half returns R + 1 columns (b first), the
 temporal half R + 1 rows (the constant one first), so that the field is one matrix product (paper, eq. 4).
 float64, no torch.
+
+CoordinateField: a network of (x, t) together, frozen; the ablation's counterpart of a factorized field.
+
+u_hat(x, t) = f(gamma(s (x, t))): only the encoding factorizes; the layers see a grid point by point. Values
+on a grid come in single precision, as in training; derivatives, which amplify rounding, in double.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
-from math import prod
-from typing import Protocol, runtime_checkable
+from itertools import product
+from math import factorial, prod
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
 from scipy.interpolate import BSpline
 from scipy.special import expit
 
-from fts.domain import grid_points
-from fts.fields import jets
+from fts import containers
+from fts.domain import Domain, grid_points
+from fts.fields.provenance import Provenance
+
+Index = tuple[int, ...]
+Jet = dict[Index, np.ndarray]
+
+
+def indices_below(alpha: Index) -> list[Index]:
+    """All multi-indices beta <= alpha, lower total order first."""
+    return sorted(product(*(range(a + 1) for a in alpha)), key=sum)
+
+
+def derivative(jet: Jet, alpha: Index) -> np.ndarray:
+    """D^alpha f = alpha! times its Taylor coefficient."""
+    return factorials(alpha) * jet[alpha]
+
+
+def factorials(alpha: Index) -> int:
+    """alpha!, the product of the factorials of its entries."""
+    return prod(factorial(a) for a in alpha)
+
+
+def multiply(f: Jet, g: Jet) -> Jet:
+    """The jet of the product f g."""
+    return {beta: _convolve(beta, f, g) for beta in f}
+
+
+def sigmoid(z: Jet) -> Jet:
+    """The jet of 1 / (1 + exp(-z)), from w' = w (1 - w)."""
+    w: Jet = {}
+    v: Jet = {}
+    for beta in z:
+        w[beta] = expit(z[beta]) if sum(beta) == 0 else _step(beta, z, v)
+        v[beta] = w[beta] - _convolve(beta, w, w)
+    return w
+
+
+def swish(z: Jet) -> Jet:
+    """The jet of z sigmoid(z)."""
+    return multiply(z, sigmoid(z))
+
+
+def softplus(z: Jet) -> Jet:
+    """The jet of log(1 + exp(z)), whose derivative is the sigmoid."""
+    s = sigmoid(z)
+    return {beta: np.logaddexp(0.0, z[beta]) if sum(beta) == 0 else _step(beta, z, s) for beta in z}
+
+
+def _step(beta: Index, z: Jet, v: Jet) -> np.ndarray:
+    """w_beta from beta_i w_beta = sum over gamma with gamma_i >= 1 of gamma_i z_gamma v_{beta - gamma}."""
+    i = next(axis for axis, order in enumerate(beta) if order)
+    weighted = {gamma: gamma[i] / beta[i] * z[gamma] for gamma in indices_below(beta) if gamma[i]}
+    return _convolve(beta, weighted, v)
+
+
+def _convolve(beta: Index, f: Jet, g: Jet) -> np.ndarray:
+    """Coefficient beta of the product, over the gamma that f holds."""
+    terms = [f[gamma] * g[_minus(beta, gamma)] for gamma in indices_below(beta) if gamma in f]
+    return np.sum(terms, axis=0)
+
+
+def _minus(beta: Index, gamma: Index) -> Index:
+    return tuple(b - g for b, g in zip(beta, gamma, strict=True))
+
 
 _CACHE_POINTS = 256
 
@@ -111,8 +187,8 @@ class NetworkFeatures:
             w = weight.astype(float)
             z = {beta: value @ w + (bias if sum(beta) == 0 else 0.0) for beta, value in z.items()}
             if layer < last:
-                z = jets.swish(z)
-        return jets.derivative(z, alpha)
+                z = swish(z)
+        return derivative(z, alpha)
 
     def on_axes(
         self, axes: tuple[np.ndarray, ...], alpha: tuple[int, ...], precision: type = np.float64
@@ -172,16 +248,16 @@ class NetworkFeatures:
             outputs[piece] = z @ weights[-1] + self.biases[-1]
         return outputs
 
-    def _encode(self, points: np.ndarray, alpha: tuple[int, ...]) -> jets.Jet:
+    def _encode(self, points: np.ndarray, alpha: tuple[int, ...]) -> Jet:
         rows = self.frequencies.astype(float) * self.scale
-        encoded: jets.Jet = {}
-        for beta in jets.indices_below(alpha):
+        encoded: Jet = {}
+        for beta in indices_below(alpha):
             if not len(rows):
                 encoded[beta] = _coordinate_jet(points * self.scale, beta, self.scale)
                 continue
             # D^beta sin(k x) / beta! = k^beta / beta! sin(k x + |beta| pi/2), and the same for the cosine.
             phase = points @ rows.T + sum(beta) * np.pi / 2
-            factor = np.prod(rows ** np.array(beta), axis=1) / jets.factorials(beta)
+            factor = np.prod(rows ** np.array(beta), axis=1) / factorials(beta)
             encoded[beta] = np.concatenate([np.sin(phase) * factor, np.cos(phase) * factor], axis=1)
         return encoded
 
@@ -267,3 +343,62 @@ def _coordinate_jet(points: np.ndarray, beta: tuple[int, ...], scale: float) -> 
         return points
     unit = np.array([scale if b == 1 and sum(beta) == 1 else 0.0 for b in beta])
     return np.broadcast_to(unit, points.shape)
+
+
+# Points evaluated at once: the layers' arrays then stay near the processor.
+_CHUNK = 1 << 13
+
+
+@dataclass(frozen=True)
+class CoordinateField:
+    """A frozen coordinate network; evaluated, differentiated and saved like a FrozenField."""
+
+    network: NetworkFeatures  # d + 1 coordinates in, one column out
+    domain: Domain
+    made: Provenance
+
+    def __post_init__(self) -> None:
+        if self.network.dimension != self.domain.dimension + 1:
+            raise ValueError(
+                f"a network of {self.network.dimension} coordinates cannot describe a domain with "
+                f"{self.domain.dimension} spatial axes: it takes one more, the time"
+            )
+
+    def __call__(self, points: Float[np.ndarray, "n d1"]) -> Float[np.ndarray, " n"]:
+        """u_hat at the points (x, [y,] t)."""
+        return self.derivative(points, (0,) * self.domain.dimension, 0)
+
+    def derivative(
+        self, points: Float[np.ndarray, "n d1"], alpha: tuple[int, ...], order: int = 0
+    ) -> Float[np.ndarray, " n"]:
+        """D^alpha in space and the order-th derivative in time, at the points (x, [y,] t)."""
+        chunks = [points[i : i + _CHUNK] for i in range(0, len(points), _CHUNK)] or [points]
+        return np.concatenate([self.network.at(chunk, (*alpha, order))[:, 0] for chunk in chunks])
+
+    def on_grid(
+        self, *axes: np.ndarray, alpha: tuple[int, ...] | None = None, order: int = 0
+    ) -> Float[np.ndarray, "..."]:
+        """u_hat, or its derivative, on the tensor grid of the axes (x, [y,] t), shaped like a trajectory."""
+        alpha = alpha or (0,) * self.domain.dimension
+        if any(alpha) or order:
+            values = self.derivative(grid_points(axes), alpha, order)
+        else:
+            values = self.network.on_axes(axes, (*alpha, 0), np.float32)[:, 0]
+        return values.reshape(*(axis.size for axis in axes))
+
+    def save(self, path: str | Path) -> None:
+        """Write the field to one small file, atomically."""
+        header = {"form": "coordinate", "domain": self.domain.as_dict(), "made": self.made.as_dict()}
+        containers.save_arrays(Path(path), "field", header, self.network.arrays())
+
+    @staticmethod
+    def from_file(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "CoordinateField":
+        """The field whose file holds this header and these arrays."""
+        containers.expect(header, {"form": (str,), "domain": (dict,), "made": (dict,)})
+        if header["form"] != "coordinate":
+            raise containers.FileError(f"holds a field of the unknown form {header['form'][:60]!r}")
+        domain, made = Domain.from_dict(header["domain"]), Provenance.from_dict(header["made"])
+        network = NetworkFeatures.from_arrays(arrays)
+        if set(network.arrays()) != set(arrays) or network.rank != 0:
+            raise containers.FileError(f"holds the arrays {sorted(arrays)[:8]}, which are not one network's")
+        return CoordinateField(network, domain, made)

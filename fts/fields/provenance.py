@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from fts import files
+from fts import containers
 from fts.observations import Observations
-from fts.params import RECIPE_VERSIONS
+from fts.params.paper import RECIPE_VERSIONS
 
 # What a header says, by name.
 _KINDS: dict[str, tuple[type, ...]] = {
@@ -61,10 +61,10 @@ class Provenance:
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> "Provenance":
         """What a header says."""
-        files.expect(values, _KINDS)
+        containers.expect(values, _KINDS)
         history = values["history"]
         if history is not None:
-            files.expect(history, _HISTORY)
+            containers.expect(history, _HISTORY)
             losses = tuple((int(update), float(error)) for update, error in history["losses"])
             history = History(**{**history, "losses": losses})
         return Provenance(**{**values, "history": history})

@@ -18,8 +18,8 @@ from fts.fields.frozen import FrozenField
 from fts.fields.provenance import describe
 from fts.fields.series import Basis, SeriesCoefficients, SeriesFeatures, transform
 from fts.kernel import scattered
-from fts.kernel.draws import DrawnVariance
-from fts.kernel.posterior import (
+from fts.kernel.posterior import DrawnVariance, Process
+from fts.kernel.separable import (
     BAR_DELAY,
     Posterior,
     PosteriorVariance,
@@ -27,9 +27,8 @@ from fts.kernel.posterior import (
     condition_holed,
     refuse_constant,
 )
-from fts.kernel.process import Process
-from fts.kernel.speeds import travel
 from fts.kernel.travelling import TravellingPosterior
+from fts.kernel.travelling_search import travel
 from fts.observations import Observations
 
 Variance = PosteriorVariance | DrawnVariance

@@ -13,11 +13,10 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy.interpolate import CubicSpline
 
-from fts.kernel import conjugate
+from fts.kernel import normal_equations
 from fts.kernel.covariance import Kernel, SampleAxis, Spectrum, decompose, factors, multiply, rotate
 from fts.kernel.dense import MOST, DenseLeftOut, on_closed_axes
-from fts.kernel.search import Choice, search
-from fts.kernel.simplex import lowered
+from fts.kernel.search import Choice, lowered, search
 from fts.observations import Observations, distinct_rows, tensor_axes
 
 MOST_PER_SAMPLE = 4  # points of the grid per sample beyond which samples count as scattered
@@ -69,10 +68,10 @@ class Selected:
 
     def solve(
         self, values: np.ndarray, tolerance: float = _TOLERANCE, most: int = _MOST
-    ) -> conjugate.Solution:
+    ) -> normal_equations.Solution:
         """White coefficients given values at the samples."""
         diagonal = self.known.mean() * self.root**2 + self.nugget
-        return conjugate.solve(
+        return normal_equations.conjugate_gradients(
             lambda z: self.project(self.at_samples(z)) + self.nugget * z,
             lambda r: r / diagonal,
             self.project(values),
@@ -100,7 +99,7 @@ def holed(observations: Observations, standardized: Float[np.ndarray, " n"]) -> 
 
 def choose(
     samples: Holed, rng: np.random.Generator, step: Callable[[], object]
-) -> tuple[Choice, Selected, conjugate.Solution, Float[np.ndarray, "..."]]:
+) -> tuple[Choice, Selected, normal_equations.Solution, Float[np.ndarray, "..."]]:
     """Kernels and nugget by what they predict of slices left out; the completed grid comes last.
 
     The search on the grid completed along time comes first. What fills the holes is a part of its verdict:

@@ -1,110 +1,85 @@
-"""Observations -> posterior of a separable Gaussian process: its mean and its variance on any grid.
+"""What freezing, weighting and verdicts need of a posterior, however its samples lie.
 
-u_hat(x, t) = m + k_x(x)^T alpha k_t(t) with alpha from eigendecompositions of the kernel matrices, one per
-axis; nothing is trained.
+Posterior -> fields it holds for possible: the frozen field plus errors drawn from the posterior.
+
+A function drawn from the prior is sampled where the data were, noise is added, and the process is fitted to
+these samples: what it misses of the function has the distribution of what the field misses of the truth
+(Matheron's rule). Prior functions are sums of random waves, whose spectrum is the kernel's.
 """
 
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
-from tqdm.auto import tqdm
 
-from fts.asked import announce
-from fts.domain import Domain, grid_points
-from fts.kernel.covariance import SampleAxis, Spectrum, decompose, factors, multiply, precision, rotate
-from fts.kernel.duration import of_grid
-from fts.kernel.holes import Selected, choose, holed
-from fts.kernel.random_waves import on_product, phases, wave_vectors
-from fts.kernel.random_waves import weights as random_weights
-from fts.kernel.search import Choice, search
-from fts.observations import Observations, TooLittle
-
-BAR_DELAY = 2.0  # seconds; what is faster shows no bar
-_BLOCK = 4096  # grid points of scattered sensors evaluated at once
+from fts.domain import Domain
+from fts.fields.frozen import Field
+from fts.fields.series import Basis, transform
+from fts.kernel.covariance import multiply
+from fts.kernel.search import Choice
 
 
-@dataclass(frozen=True)
-class Posterior:
-    """A Gaussian process given samples on a product grid; `weights` is (K + s)^-1 y in its eigenbasis."""
-
-    parts: tuple[SampleAxis, ...]
-    spectra: tuple[Spectrum, ...]
-    choice: Choice
-    weights: Float[np.ndarray, "..."]
-    mean: float
-    scale: float  # deviation of the samples, the unit of weights and amplitude
-    amplitude: float  # prior variance, in squared units of scale
-    domain: Domain
-    seconds: float = 0.0  # what choosing the kernels and conditioning took
-    holes: Selected | None = None  # where samples are missing from the grid
+@runtime_checkable
+class Process(Protocol):
+    """A Gaussian process given samples: its mean on grids, and draws of what the mean may miss."""
 
     @property
-    def nugget(self) -> float:
-        """The nugget, or the rounding of K where that is more: eigenvalues reach the number of samples."""
-        return max(self.choice.nugget, float(np.finfo(float).eps) * self.weights.size)
-
+    def domain(self) -> Domain: ...
     @property
-    def noise(self) -> float:
-        """Standard deviation of the noise, estimated: sqrt(amplitude * nugget)."""
-        return self.scale * float(np.sqrt(self.amplitude * self.choice.nugget))
-
-    def on_grid(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
-        """The posterior mean on the tensor grid of the axes (x, [y,] t)."""
-        return self.mean + self.scale * self.standardized(*axes)
-
+    def choice(self) -> Choice: ...
+    @property
+    def mean(self) -> float: ...
+    @property
+    def scale(self) -> float: ...
+    @property
+    def noise(self) -> float: ...
+    @property
+    def seconds(self) -> float: ...
     def standardized(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
-        """The same less the mean, in units of the scale."""
-        values = self.weights
-        for i, rows in enumerate(self._rows(axes)):
-            values = multiply(values, rows, i)
-        return values.reshape(*(axis.size for axis in axes))
-
-    def refit(self, values: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-        """The weights that other values at the same samples would get."""
-        if self.holes is not None:
-            return self.holes.weights(self.holes.solve(values).z)
-        return rotate(values, self.spectra) * precision(self.spectra, self.nugget)
+        """The posterior mean less `mean`, in units of `scale`, on the tensor grid of the axes."""
+        ...
 
     def error(self, nodes: list[np.ndarray], rng: np.random.Generator) -> Float[np.ndarray, "..."]:
-        """f - E[f | f at the samples + noise] on the tensor grid of the nodes, f drawn from the prior."""
-        space = [axis[:, None] for axis in nodes[:-1]]
-        tensor = len(self.parts) == len(nodes)
-        points = [*(space if tensor else [grid_points(tuple(nodes[:-1]))]), nodes[-1][:, None]]
-        waves = [wave_vectors(part, k, rng) for part, k in zip(self.parts, self.choice.kernels, strict=True)]
-        weights = random_weights((), rng)
-        known, wanted = (
-            on_product(
-                weights,
-                [phases(part, at, wave) for part, at, wave in zip(self.parts, where, waves, strict=True)],
-            )
-            for where in ([part.points for part in self.parts], points)
-        )
-        known = known + np.sqrt(self.nugget) * rng.standard_normal(known.shape)
-        mean = replace(self, weights=self.refit(known)).standardized(*nodes)
-        return self.scale * np.sqrt(self.amplitude) * (wanted.reshape(mean.shape) - mean)
+        """Truth less posterior mean, as the process expects it, drawn on the tensor grid of the nodes."""
+        ...
 
-    def _rows(self, axes: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """k(point, samples) in the eigenbasis, for each factor."""
-        *space, t = (np.asarray(axis, dtype=float) for axis in axes)
-        tensor = len(self.parts) == len(axes)
-        points = [axis[:, None] for axis in space] if tensor else [grid_points(tuple(space))]
-        every = zip([*points, t[:, None]], self.parts, self.choice.kernels, self.spectra, strict=True)
-        return [
-            np.concatenate(
-                [part.cross(x[i : i + _BLOCK], chosen) @ s.vectors for i in range(0, len(x), _BLOCK)]
-            )
-            for x, part, chosen, s in every
-        ]
+
+# Errors behind a variance: a fifth off at a point, and less over a patch.
+_COUNT = 48
+# Functions per length scale and at least: resolves the kernel's spectrum to about a thousandth.
+_PER_LENGTH, _FEWEST, _MOST = (3.0, 2.0, 1.5), 24, (256, 96, 48)
 
 
 @dataclass(frozen=True)
-class PosteriorVariance:
-    """Where the field can be trusted: the variance given the samples, with the interface of a field."""
+class DrawnField:
+    """A field and one error it may have, as a series; has the interface of a field."""
 
-    posterior: Posterior
+    field: Field
+    bases: tuple[Basis, ...]
+    series: Float[np.ndarray, "..."]
+
+    @property
+    def domain(self) -> Domain:
+        """The box of the field."""
+        return self.field.domain
+
+    def on_grid(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
+        """The field with its error on the tensor grid of the axes (x, [y,] t)."""
+        error = self.series
+        for i, (basis, axis) in enumerate(zip(self.bases, axes, strict=True)):
+            error = multiply(error, basis.at(axis, 0), i)
+        return self.field.on_grid(*axes) + error
+
+
+@dataclass(frozen=True)
+class DrawnVariance:
+    """The variance given the samples, as the mean square of errors drawn; has the interface of a field."""
+
+    posterior: Process
+    count: int = _COUNT
+    seed: int = 0
 
     @property
     def domain(self) -> Domain:
@@ -112,83 +87,43 @@ class PosteriorVariance:
         return self.posterior.domain
 
     def on_grid(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
-        """amplitude (1 - k^T (K + s)^-1 k) on the tensor grid of the axes (x, [y,] t)."""
-        explained = precision(self.posterior.spectra, self.posterior.nugget)
-        for i, rows in enumerate(self.posterior._rows(axes)):
-            explained = multiply(explained, rows**2, i)
-        # Near a sample prior and data term cancel; rounding may leave less than nothing.
-        rest = np.maximum(1 - explained, 0).reshape(*(axis.size for axis in axes))
-        return self.posterior.scale**2 * self.posterior.amplitude * rest
+        """The mean square of the errors on the tensor grid of the axes (x, [y,] t)."""
+        bases, errors = self._errors
+        for i, (basis, axis) in enumerate(zip(bases, axes, strict=True), 1):
+            errors = multiply(errors, basis.at(axis, 0), i)
+        return np.mean(errors**2, axis=0)
 
-
-def condition(observations: Observations, *, progress: bool = True) -> Posterior:
-    """The Gaussian process given the observations, kernels chosen by what they predict of left-out slices."""
-    began, grid = time.perf_counter(), observations.grid
-    if grid is None:
-        raise ValueError(
-            f"the {len(observations)} samples fill no sensor x frame grid, which halves of it need: "
-            "use fts.fit, which takes any samples"
-        )
-    parts = factors(grid.sensors, grid.axes, grid.frames, observations.domain)
-    mean, scale = float(grid.values.mean()), float(grid.values.std())
-    refuse_constant(grid.values)
-    announce(
-        of_grid(parts),
-        f"fitting {len(grid.sensors):,} sensors x {len(grid.frames):,} frames",
-        "give every second sensor or frame",
-    )
-    values = ((grid.values - mean) / scale).reshape(*(len(part.points) for part in parts))
-    with tqdm(total=2 * len(parts) + 1, desc="fit", disable=not progress, delay=BAR_DELAY) as bar:
-        choice = search(parts, values, bar.update)
-    spectra = tuple(decompose(part, chosen) for part, chosen in zip(parts, choice.kernels, strict=True))
-    rotated = rotate(values, spectra)
-    weights = rotated * precision(spectra, choice.nugget)
-    amplitude = _amplitude(spectra, weights, choice)
-    seconds = time.perf_counter() - began
-    return Posterior(parts, spectra, choice, weights, mean, scale, amplitude, observations.domain, seconds)
-
-
-def condition_holed(
-    observations: Observations, rng: np.random.Generator, step: Callable[[], object]
-) -> Posterior | None:
-    """The same for a grid with holes; None where samples lie anywhere."""
-    began = time.perf_counter()
-    mean, scale = float(observations.y.mean()), float(observations.y.std())
-    samples = holed(observations, (observations.y - mean) / scale)
-    if samples is None:
-        return None
-    choice, system, solution, completed = choose(samples, rng, step)
-    # Which variance left-out slices imply is read off the completed grid.
-    weights = rotate(completed, system.spectra) * precision(system.spectra, choice.nugget)
-    amplitude = _amplitude(system.spectra, weights, choice)
-    seconds = time.perf_counter() - began
-    return Posterior(
-        samples.parts,
-        system.spectra,
-        choice,
-        system.weights(solution.z),
-        mean,
-        scale,
-        amplitude,
-        observations.domain,
-        seconds,
-        system,
-    )
-
-
-def refuse_constant(values: Float[np.ndarray, "..."]) -> None:
-    """Refuse samples that are all the same."""
-    mean = float(values.mean())
-    if float(values.std()) <= 1e-12 * max(abs(mean), np.finfo(float).tiny):
-        raise TooLittle(
-            f"all samples equal {mean}: a constant field tells no terms apart, measure one that varies"
+    @cached_property
+    def _errors(self) -> tuple[tuple[Basis, ...], Float[np.ndarray, "..."]]:
+        """Series of the errors; drawn when first asked for, the same for the same seed."""
+        rng = np.random.default_rng(self.seed)
+        bases = _bases(self.posterior)
+        nodes = [basis.nodes for basis in bases]
+        return bases, np.stack(
+            [transform(self.posterior.error(nodes, rng), bases) for _ in range(self.count)]
         )
 
 
-def _amplitude(spectra: Sequence[Spectrum], weights: np.ndarray, choice: Choice) -> float:
-    """Prior variance for which left-out slices of the worst axis err as much as the process expects."""
-    axis = int(np.argmax(choice.errors))
-    v = spectra[axis].vectors
-    d = np.tensordot(v**2, precision(spectra, choice.nugget), (1, axis))
-    residual = np.tensordot(v, weights, (1, axis)) / d
-    return float(np.mean(residual**2) / np.mean(1 / d))
+def drawn(posterior: Process, field: Field, count: int, rng: np.random.Generator) -> tuple[DrawnField, ...]:
+    """`count` fields the samples allow, around the frozen posterior mean `field`."""
+    bases = _bases(posterior)
+    nodes = [basis.nodes for basis in bases]
+    return tuple(
+        DrawnField(field, bases, transform(posterior.error(nodes, rng), bases)) for _ in range(count)
+    )
+
+
+def _bases(posterior: Process) -> tuple[Basis, ...]:
+    domain = posterior.domain
+    lengths = [length for chosen in posterior.choice.kernels for length in chosen.lengths]
+    d = domain.dimension - 1
+    sizes = [
+        int(np.clip(_PER_LENGTH[d] * extent / length, _FEWEST, _MOST[d]))
+        for extent, length in zip(domain.extents, lengths, strict=True)
+    ]
+    limits = zip(
+        (*domain.low, domain.t0), (*domain.high, domain.t1), (*domain.periodic, False), sizes, strict=True
+    )
+    return tuple(
+        Basis(low, high, closed, size + (closed and size % 2 == 0)) for low, high, closed, size in limits
+    )

@@ -13,12 +13,10 @@ import numpy as np
 from jaxtyping import Float
 
 from fts.domain import Domain, grid_points
-from fts.kernel import scan
-from fts.kernel.conjugate import Solution
-from fts.kernel.normal import Mean, System, build, mean_of, solve
-from fts.kernel.prior import prior, refit
+from fts.kernel import cross_validation
+from fts.kernel.fourier import Sums, arrange
+from fts.kernel.normal_equations import Mean, Solution, System, build, mean_of, prior, refit, solve
 from fts.kernel.search import Choice
-from fts.kernel.slices import Sums, arrange
 from fts.observations import Observations, distinct_rows
 
 _FEW = 8  # samples per sensor, or per frame, at least, for these to be slices
@@ -82,7 +80,7 @@ def condition(
     mean, scale = float(observations.y.mean()), float(observations.y.std())
     values = (observations.y - mean) / scale
     sliced = _sliced(observations)
-    choice, calibrate = scan.choose(observations, values, sliced, rng, step)
+    choice, calibrate = cross_validation.choose(observations, values, sliced, rng, step)
     sums = Sums(arrange(observations.x, observations.t, observations.domain, sliced), values)
     choice, system, solution = solved(sums, choice)
     step()

@@ -1,4 +1,9 @@
-"""Sensor x frame samples -> kernels, length scales and nugget: those that predict slices left out best."""
+"""Error of a Gaussian process on slices of its own samples left out, from one fit.
+
+Kernels and nugget -> better ones: the simplex search of Nelder and Mead, downhill along an error.
+
+Sensor x frame samples -> kernels, length scales and nugget: those that predict slices left out best.
+"""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -8,9 +13,90 @@ from math import prod
 
 import numpy as np
 from jaxtyping import Float
+from scipy import optimize
 
-from fts.kernel.covariance import FAMILIES, Kernel, SampleAxis, Spectrum, decompose, multiply
-from fts.kernel.left_out import left_out
+from fts.kernel.covariance import FAMILIES, Kernel, SampleAxis, Spectrum, decompose, multiply, precision
+
+
+def left_out(
+    spectra: Sequence[Spectrum], rotated: Float[np.ndarray, "..."], nugget: float, axis: int, part: SampleAxis
+) -> tuple[float, float]:
+    """Mean square error at a slice of `axis` left out, alone and with its neighbour, from one fit.
+
+    In the eigenbasis of the other axes the block of (K + s)^-1 that belongs to slice j is diagonal, D_j, so
+    the residual of the left-out slice is a_j / D_j with a = (K + s)^-1 y; a pair needs 2 x 2 solves.
+    """
+    weights = precision(spectra, nugget)
+    if part.circulant:
+        return _left_out_of_circle(np.moveaxis(weights, axis, 0), np.moveaxis(rotated, axis, 0))
+    v = spectra[axis].vectors
+    first, second = part.partners.T
+    a = np.tensordot(v, rotated * weights, (1, axis))
+    d = np.tensordot(v**2, weights, (1, axis))
+    c = np.tensordot(v[first] * v[second], weights, (1, axis))
+    inverse = _inverse(d[first] * d[second], c)
+    one = (d[second] * a[first] - c * a[second]) * inverse
+    two = (d[first] * a[second] - c * a[first]) * inverse
+    return float(np.mean((a / d) ** 2)), float(np.mean(one**2 + two**2) / 2)
+
+
+def _left_out_of_circle(
+    weights: Float[np.ndarray, "n ..."], rotated: Float[np.ndarray, "n ..."]
+) -> tuple[float, float]:
+    """The same on a circle, where slices are alike: D and C are means over modes, sums follow Parseval."""
+    n = len(weights)
+    shift = np.cos(2 * np.pi / n * ((np.arange(n) + 1) // 2))  # of each real mode between neighbours
+    d = np.mean(weights, axis=0)
+    c = np.tensordot(shift, weights, 1) / n
+    power = (rotated * weights) ** 2
+    square, lagged = np.mean(power, axis=0), np.tensordot(shift, power, 1) / n
+    pair = ((d**2 + c**2) * square - 2 * d * c * lagged) * _inverse(d**2, c) ** 2
+    return float(np.mean(square / d**2)), float(np.mean(pair))
+
+
+def _inverse(product_of_diagonals: np.ndarray, c: np.ndarray) -> np.ndarray:
+    # The determinant of a 2 x 2 block is positive, but for rounding.
+    return 1 / np.maximum(product_of_diagonals - c**2, 1e-12 * product_of_diagonals)
+
+
+# Sides of the simplex, and differences of its values, at which the search ends.
+_SIDE, _DIFFERENCE = 0.02, 0.005
+# First steps of length scales and nugget; length scales within these fractions of the extents; nuggets.
+_FIRST, _SHORTEST, _LONGEST, _NUGGET_LIMITS = (0.7, 0.05), 1e-3, 10.0, (1e-13, 10.0)
+
+Error = Callable[[tuple[Kernel, ...], float], float]
+
+
+def lowered(
+    kernels: tuple[Kernel, ...], nugget: float, extents: tuple[float, ...], error: Error, most: int
+) -> tuple[tuple[Kernel, ...], float]:
+    """Length scales and nugget downhill from these: both change together along the valley."""
+    ends = np.cumsum([len(chosen.lengths) for chosen in kernels])[:-1]
+    low = np.log([*(_SHORTEST * np.array(extents)), _NUGGET_LIMITS[0]])
+    high = np.log([*(_LONGEST * np.array(extents)), _NUGGET_LIMITS[1]])
+
+    def unpacked(logarithms: np.ndarray) -> tuple[tuple[Kernel, ...], float]:
+        *lengths, last = np.exp(np.clip(logarithms, low, high)).tolist()
+        own = np.split(np.array(lengths), ends)
+        chosen = zip(kernels, own, strict=True)
+        return tuple(Kernel(k.family, tuple(each.tolist())) for k, each in chosen), last
+
+    start = np.log([*(length for chosen in kernels for length in chosen.lengths), nugget])
+    steps = np.log([*[_FIRST[0]] * (len(start) - 1), _FIRST[1]])
+    return unpacked(downhill(lambda p: float(np.log(error(*unpacked(p)))), start, steps, most))
+
+
+def downhill(
+    error: Callable[[np.ndarray], float],
+    start: Float[np.ndarray, " n"],
+    steps: Float[np.ndarray, " n"],
+    most: int,
+) -> Float[np.ndarray, " n"]:
+    """The best of at most `most` points tried, the start among them; `steps` span the first simplex."""
+    simplex = np.vstack([start, start + np.diag(steps)])
+    options = {"initial_simplex": simplex, "maxfev": most, "xatol": _SIDE, "fatol": _DIFFERENCE}
+    return optimize.minimize(error, start, method="Nelder-Mead", options=options).x
+
 
 # Nuggets of the coarse scan, in units of the kernel's variance; below the least, rounding acts as one.
 _NUGGETS = tuple(10.0**k for k in range(-14, 1, 2))

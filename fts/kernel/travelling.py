@@ -21,8 +21,8 @@ from scipy.linalg import cho_factor, cho_solve
 
 from fts.domain import Domain
 from fts.kernel.covariance import kernel
+from fts.kernel.fourier import Circle, circle
 from fts.kernel.search import Choice
-from fts.kernel.waves import Circle, circle
 
 _LEAST = 1e-10  # waves below this of the largest are dropped
 _WAVES = 400  # random waves in time of a drawn function

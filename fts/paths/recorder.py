@@ -1,30 +1,109 @@
-"""A training watched: callback -> SupportPath, without changing what the training does.
+"""SupportPath: a recorded training as arrays, and as one file (Supplement E).
+
+Supports are kept whenever they change, losses and coefficients at every check, the field at a few of them on
+a coarse grid. What the truth has to say about them is not known here.
+
+A training watched: callback -> SupportPath, without changing what the training does.
 
 The recorder only reads: it copies coefficients and terms at every call, losses at the calls that have the
 held-out one, and evaluates a frozen copy of the field now and then.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Bool, Float, Int
 
+from fts import containers
+from fts.baselines.settings import PATHS, DeepMoDParams, PathParams, WeakPDELearnParams
 from fts.domain import Domain
 from fts.equations.terms import Library
 from fts.fields.frozen import Field, FrozenField
 from fts.observations import Observations
-from fts.params import (
-    PATHS,
-    AdapterParams,
-    DeepMoDParams,
-    FreezeThenSelectParams,
-    PathParams,
-    WeakPDELearnParams,
-)
-from fts.paths.support_path import SupportPath
+from fts.params.types import AdapterParams, FreezeThenSelectParams
+from fts.selection.selection import Selection
 from fts.svws import rule
-from fts.svws.selection import Selection
+
+_KIND = "path"
+_LEVELS = 255.0
+
+
+@dataclass(frozen=True)
+class SupportPath:
+    """One training: `about` says which; the support is `supports[k]` from step `since[k]` on."""
+
+    about: Mapping[str, Any]
+    terms: tuple[str, ...]
+    steps: Int[np.ndarray, " n"]
+    losses: Mapping[str, Float[np.ndarray, " n"]]
+    xi: Float[np.ndarray, "n J"]
+    since: Int[np.ndarray, " k"]
+    supports: Bool[np.ndarray, "k J"]
+    field_steps: Int[np.ndarray, " m"]
+    fields: Float[np.ndarray, "m ..."]  # on even grids over the box, (x, [y,] t)
+
+    def __post_init__(self) -> None:
+        if not len(self.steps) or self.since[0] > self.steps[0] or self.since[-1] > self.steps[-1]:
+            raise ValueError(
+                f"supports from step {self.since[:1]} to {self.since[-1:]} do not belong to checks from "
+                f"{self.steps[:1]} to {self.steps[-1:]}: record both from the first step to the last"
+            )
+
+    @property
+    def end(self) -> int:
+        """The last step."""
+        return int(self.steps[-1])
+
+    def support_at(self, step: int) -> Bool[np.ndarray, " J"]:
+        """The terms in force at a step."""
+        place = int(np.searchsorted(self.since, step, side="right")) - 1
+        return self.supports[max(place, 0)]
+
+    def names_at(self, step: int) -> tuple[str, ...]:
+        """The same as words."""
+        return tuple(name for name, used in zip(self.terms, self.support_at(step), strict=True) if used)
+
+    def save(self, path: Path) -> None:
+        """Write the path to a file, atomically; fields with 8 bits between each one's extremes."""
+        flat = self.fields.reshape(len(self.fields), -1)
+        low, high = flat.min(axis=1), flat.max(axis=1)
+        scale = np.where(high > low, high - low, 1.0) / _LEVELS
+        levels = np.rint((flat - low[:, None]) / scale[:, None]).astype(np.uint8)
+        arrays = {
+            "steps": self.steps.astype(np.int32),
+            "losses": np.stack(list(self.losses.values()), axis=1).astype(np.float32),
+            "xi": self.xi.astype(np.float32),
+            "since": self.since.astype(np.int32),
+            "supports": self.supports.astype(np.uint8),
+            "field_steps": self.field_steps.astype(np.int32),
+            "ranges": np.stack([low, low + scale * _LEVELS], axis=1).astype(np.float32),
+            "fields": levels.reshape(self.fields.shape),
+        }
+        header = {"about": dict(self.about), "terms": list(self.terms), "losses": list(self.losses)}
+        containers.save_arrays(path, _KIND, header, arrays)
+
+
+def load_path(path: Path) -> SupportPath:
+    """The path in a file, every byte verified; FileError if it is damaged."""
+    header, arrays = containers.load_arrays(
+        path, _KIND, "restore it from version control, or record it again: python -m fts.lab.studies paths"
+    )
+    levels = arrays["fields"].astype(float)
+    low, high = (side.reshape(-1, *[1] * (levels.ndim - 1)) for side in arrays["ranges"].astype(float).T)
+    return SupportPath(
+        about=header["about"],
+        terms=tuple(header["terms"]),
+        steps=arrays["steps"],
+        losses=dict(zip(header["losses"], arrays["losses"].T, strict=True)),
+        xi=arrays["xi"],
+        since=arrays["since"],
+        supports=arrays["supports"].astype(bool),
+        field_steps=arrays["field_steps"],
+        fields=low + (high - low) * levels / _LEVELS,
+    )
 
 
 class Recorder:

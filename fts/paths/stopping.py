@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
-from fts.paths.support_path import SupportPath
+from fts.paths.recorder import SupportPath
 
 Rule = Callable[[SupportPath], int]
 

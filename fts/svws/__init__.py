@@ -1,1 +1,1 @@
-"""WeakSystem -> Selection: sparse regression, stability-validated selection, its ablations, its refits."""
+"""WeakSystem -> Selection: stability-validated weak selection, its ablations, and selection by two fields."""

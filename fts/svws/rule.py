@@ -2,20 +2,24 @@
 
 Generation systems propose supports, one fit system gives them coefficients, validation systems compare them.
 No system has two roles. The variants of the ablation (D.2) share the candidates, the refits and the risks.
+
+The rule with one part taken away: single thresholds, no filter, lowest risk, majority vote (D.2).
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float
 
 from fts.equations.terms import Library
 from fts.fields.frozen import Field
-from fts.params import RELATIVE_THRESHOLD, SVWSParams, WeakParams
-from fts.svws import refits, sparse
-from fts.svws.selection import Candidates, Selection, Trace, indicator, standard_error
+from fts.params.paper import RELATIVE_THRESHOLD
+from fts.params.types import SVWSParams, WeakParams
+from fts.selection import refits, sparse
+from fts.selection.selection import Candidates, Selection, Trace, indicator, standard_error
 from fts.weak.assembly import WeakSystem, assemble
-from fts.weak.patches import phases
+from fts.weak.test_functions import phases
 
 
 def build(
@@ -163,3 +167,51 @@ def _reason(
         + f", and of {len(rivals) + 1} that small "
         + ("the one generated most often" if tied else f"the one of lowest risk ({mu[winner]:.3g})")
     )
+
+
+def single(system: WeakSystem, multiplier: float, params: SVWSParams) -> Selection:
+    """Ablation: STLSQ at one threshold on one system, coefficients as STLSQ leaves them."""
+    normal = sparse.normalize(system.A, system.b)
+    x = sparse.stlsq(normal, multiplier * params.lam0, params.ridge, params.max_iterations)
+    return Selection(system.library, normal.physical(x), f"stlsq {multiplier:g}")
+
+
+def without_filter(
+    candidates: Candidates, fit: WeakSystem, validation: Sequence[WeakSystem], params: SVWSParams
+) -> Selection:
+    """Ablation: every proposed support is eligible (tau = 0), then the rule as it is."""
+    chosen = choose(candidates, fit, validation, replace(params, tau=0.0))
+    return replace(chosen, method="without stability filter")
+
+
+def minimum_risk(
+    candidates: Candidates, fit: WeakSystem, validation: Sequence[WeakSystem], params: SVWSParams
+) -> Selection:
+    """Ablation: the support of lowest mean validation risk over the whole pool."""
+    trace = without_filter(candidates, fit, validation, params)._traced()
+    winner = int(np.argmin(trace.mu))
+    reason = f"lowest mean validation risk, {trace.mu[winner]:.3g}"
+    return Selection(
+        candidates.library, trace.xi[winner], "minimum risk", replace(trace, winner=winner, reason=reason)
+    )
+
+
+def majority(candidates: Candidates, fit: WeakSystem, params: SVWSParams) -> Selection:
+    """Ablation: the terms that more than half of the proposals contain, refit on the fit system."""
+    vote = candidates.pi > 0.5
+    xi = sparse.refit(fit.A, fit.b, vote, params.ridge)
+    return Selection(candidates.library, xi, "majority vote")
+
+
+def variants(systems: Sequence[WeakSystem], params: SVWSParams) -> dict[str, Selection]:
+    """What the rule and everything it is compared with select on the same systems, by name."""
+    generation, fit, validation = roles(systems, params)
+    pool = generate(generation, params)
+    every = [
+        choose(pool, fit, validation, params),
+        *(single(generation[0], multiplier, params) for multiplier in params.multipliers),
+        without_filter(pool, fit, validation, params),
+        minimum_risk(pool, fit, validation, params),
+        majority(pool, fit, params),
+    ]
+    return {one.method: one for one in every}

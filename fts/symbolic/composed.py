@@ -19,14 +19,13 @@ from scipy.optimize import least_squares
 
 from fts.domain import Domain
 from fts.fields.frozen import Field
-from fts.params.rivals import ComposedParams
-from fts.params.symbolic import PatchParams, SymbolicParams
 from fts.symbolic.families import Form
 from fts.symbolic.occupation import StateSystem, state_systems
 from fts.symbolic.refit import bounds, has_pole, positive_states
+from fts.symbolic.rivals import spline_basis
 from fts.symbolic.search import Judged, SearchSystems, search
 from fts.symbolic.select import merge, scaled
-from fts.symbolic.targets import spline_basis
+from fts.symbolic.settings import ComposedParams, PatchParams, SymbolicParams
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from jaxtyping import Float
 
 from fts.equations.terms import Library
 from fts.fields.frozen import Field
-from fts.params import WeakParams
-from fts.weak.patches import axis_nodes, check_geometry, patch_centers, weights
+from fts.params.types import WeakParams
+from fts.weak.test_functions import axis_nodes, check_geometry, patch_centers, weights
 
 
 @dataclass(frozen=True)

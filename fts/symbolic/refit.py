@@ -7,9 +7,9 @@ import numpy as np
 from jaxtyping import Float
 from scipy.optimize import least_squares
 
-from fts.params.symbolic import SymbolicParams
 from fts.symbolic.families import Form
 from fts.symbolic.occupation import StateSystem
+from fts.symbolic.settings import SymbolicParams
 
 
 def refit(form: Form, system: StateSystem, params: SymbolicParams) -> Form | None:

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fts.params.symbolic import EvolutionParams, SymbolicParams
 from fts.symbolic.families import Form, canonical
 from fts.symbolic.occupation import StateSystem
-from fts.symbolic.trees import Tree, evaluate
-from fts.symbolic.variation import cross, mutate, random_tree
+from fts.symbolic.settings import EvolutionParams, SymbolicParams
+from fts.symbolic.trees import Tree, cross, evaluate, mutate, random_tree
 
 
 @dataclass(frozen=True)

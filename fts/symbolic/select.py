@@ -11,12 +11,12 @@ from itertools import pairwise
 import numpy as np
 
 from fts.fields.frozen import Field
-from fts.params import WeakParams
-from fts.params.symbolic import SymbolicParams
+from fts.params.types import WeakParams
 from fts.symbolic.families import Form
 from fts.symbolic.occupation import StateSystem, state_systems
 from fts.symbolic.refit import positive_states, refit
 from fts.symbolic.search import Evolved, Judged, SearchSystems, search
+from fts.symbolic.settings import SymbolicParams
 
 
 @dataclass(frozen=True)

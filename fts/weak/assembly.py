@@ -18,8 +18,8 @@ from fts.equations.algebra import state
 from fts.equations.expressions import Expression
 from fts.equations.terms import Library
 from fts.fields.frozen import Field
-from fts.params import WeakParams
-from fts.weak.patches import axis_nodes, check_geometry, patch_centers, weights
+from fts.params.types import WeakParams
+from fts.weak.test_functions import axis_nodes, check_geometry, patch_centers, weights
 
 # One block of patches at a time: at most so many nodes (16 MB per array of values), on at most so many
 # spatial nodes (a factorized field also holds R + 1 features at each), unless a single patch has more.

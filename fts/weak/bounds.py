@@ -14,12 +14,12 @@ from math import prod
 import numpy as np
 from jaxtyping import Float
 
-from fts.equations.calculus import derivative
+from fts.equations.algebra import derivative
 from fts.equations.expressions import Expression
 from fts.equations.terms import Library
 from fts.fields.frozen import Field
-from fts.params import WeakParams
-from fts.weak.patches import axis_nodes, check_geometry, patch_centers, quadrature, weights
+from fts.params.types import WeakParams
+from fts.weak.test_functions import axis_nodes, check_geometry, patch_centers, quadrature, weights
 
 # |q'| is taken on so many points of a patch's range, both ends included: exact where q' is monotone.
 _RANGE_POINTS = 65

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from fts.equations.terms import Library
 from fts.fields.frozen import Field
 from fts.observations import TooLittle
-from fts.params import WeakParams
+from fts.params.types import WeakParams
 from fts.weak.assembly import WeakSystem, assemble
 
 

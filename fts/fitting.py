@@ -1,0 +1,169 @@
+"""Observations -> FrozenField by a recipe; the one door to everything that fits.
+
+A field that was made before is taken again: from those that ship with the book, or from the user's cache.
+"""
+
+import hashlib
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import numpy as np
+import platformdirs
+
+from fts import containers, validation
+from fts.fields.frozen import Field, FrozenField, field_path, load
+from fts.fields.network import CoordinateField
+from fts.fields.provenance import recipe_version
+from fts.observations import Observations
+from fts.params.types import FieldParams, ProjectedParams, named
+
+Recipe = Literal["auto", "paper", "projected", "kernel", "travelling"]
+_PROJECTED = 0.01  # seconds per scattered sample of a training with exact coefficients, measured
+_RECIPES = ("auto", "kernel", "travelling", "projected", "paper")
+
+
+@validation.helpful
+def fit(observations: Observations, recipe: Recipe = "auto", *, progress: bool = True) -> FrozenField:
+    """The field fitted to the observations and frozen; no PDE residual enters.
+
+    "kernel", which is what "auto" takes, is closed form for samples that lie anywhere: on a sensor x frame
+    grid, on one with holes, along the tracks of probes, at random. "travelling" takes some ten times as long:
+    it looks for kernels that move with the waves where "kernel" predicts left-out samples badly, and keeps
+    its field where they are not clearly better. "projected" trains the network with its temporal
+    coefficients solved exactly; "paper" is the paper's own training.
+    """
+    return fit_with_variance(observations, recipe, progress=progress)[0]
+
+
+@validation.helpful
+def fit_with_variance(
+    observations: Observations, recipe: Recipe = "auto", *, progress: bool = True
+) -> tuple[FrozenField, Field | None]:
+    """The same field, and its posterior variance where the recipe has one; `select` takes both."""
+    validation.refuse_unless(
+        Observations,
+        observations,
+        "observations",
+        "give samples, as fts.observe(trajectory, 'S20', seed=1) or fts.read_samples(path) return them",
+    )
+    if recipe not in _RECIPES:
+        raise ValueError(f"unknown recipe {recipe!r}: choose {', '.join(map(repr, _RECIPES))}")
+    if recipe in ("auto", "kernel", "travelling"):
+        from fts.kernel import closed_form
+
+        if recipe == "travelling":
+            return closed_form.fit_travelling_with_variance(observations, progress=progress)
+        return closed_form.fit_with_variance(observations, progress=progress)
+    field = make(observations, FieldParams(recipe), progress=progress)
+    assert isinstance(field, FrozenField)  # only variants of the adapter are not
+    return field, None
+
+
+def possible_fields(
+    field: Field, variance: Field | None, count: int, rng: np.random.Generator
+) -> tuple[Field, ...]:
+    """Fields the samples allow, drawn from the posterior around `field`; none where the recipe has none."""
+    from fts.kernel.posterior import DrawnVariance, drawn
+    from fts.kernel.separable import PosteriorVariance
+
+    known = isinstance(variance, (PosteriorVariance, DrawnVariance))
+    return drawn(variance.posterior, field, count, rng) if known else ()
+
+
+def make(
+    observations: Observations, params: FieldParams, *, progress: bool = False
+) -> FrozenField | CoordinateField:
+    """The field that a recipe, or a variant of the adapter, makes of the observations."""
+    # Each recipe is imported when it is asked for: torch takes seconds, and the kernel needs none of it.
+    recipe, settings = params.recipe, params.settings
+    if recipe == "kernel":
+        from fts.kernel import closed_form
+
+        return closed_form.fit(observations, progress=progress)
+    if recipe == "travelling":
+        from fts.kernel import closed_form
+
+        return closed_form.fit_travelling(observations, progress=progress)
+    with validation.extra("adapter", f"recipe {recipe!r} trains a network and"):
+        import torch as torch
+    if recipe == "projected":
+        from fts.adapter import projected
+
+        assert settings is None or isinstance(settings, ProjectedParams)
+        if observations.grid is None:
+            seconds = _PROJECTED * len(observations)
+            validation.announce(seconds, f"training on {len(observations):,} samples", "take recipe 'kernel'")
+        return projected.fit(observations, settings, progress=progress)
+    assert not isinstance(settings, ProjectedParams)
+    if recipe == "paper":
+        from fts.adapter import paper
+
+        return paper.fit(observations, settings, progress=progress)
+    from fts.adapter import paper as variants
+
+    # An unknown name is refused there, with those that are known.
+    return variants.fit_variant(observations, cast(Any, recipe), settings, progress=progress)
+
+
+def obtain(observations: Observations, params: FieldParams) -> FrozenField | CoordinateField:
+    """The same field as `make` gives: shipped, cached, or made now and cached."""
+    shipped = shipped_field(observations, params)
+    if shipped is not None:
+        return shipped
+    cached = Path(platformdirs.user_cache_dir("fts")) / "fields" / f"{field_key(observations, params)}.fts"
+    if cached.is_file():
+        try:
+            return load(cached)
+        except (containers.FileError, OSError):
+            containers.discarded(cached)
+    field = make(observations, params)
+    # Reading a kernel field of a grid back is hardly faster than computing it.
+    if params.recipe != "kernel" or observations.grid is None:
+        containers.cached(cached, field.save)
+    return field
+
+
+def obtain_frozen(observations: Observations, params: FieldParams) -> FrozenField:
+    """The same, for selectors that differentiate the field: a factorized one."""
+    field = obtain(observations, params)
+    if not isinstance(field, FrozenField):
+        raise ValueError(
+            f"recipe {params.recipe!r} makes no factorized field: take paper, projected, kernel or travelling"
+        )
+    return field
+
+
+def shipped_field(observations: Observations, params: FieldParams) -> FrozenField | CoordinateField | None:
+    """The shipped field of these observations, if one was made with these settings by the present recipe."""
+    if observations.problem is None or observations.protocol is None or observations.seed is None:
+        return None
+    path = field_path(
+        observations.problem, observations.protocol, observations.seed, observations.noise, params.recipe
+    )
+    if not path.is_file():
+        return None
+    field = load(path)
+    asked = (observations.problem, observations.protocol, observations.seed, observations.noise)
+    made = field.made
+    same = (made.problem, made.protocol, made.seed, made.noise) == asked
+    current = made.recipe == params.recipe and made.version == recipe_version(params.recipe)
+    # What the kernel's search chose follows from the samples; a network's settings must be those asked for.
+    fitting = params.settings is None or made.parameters == named(params.settings)
+    return field if same and current and fitting else None
+
+
+def field_key(observations: Observations, params: FieldParams) -> str:
+    """Names a field by the samples, the recipe with its version and settings, and its training's seed."""
+    digest = hashlib.sha256()
+    for array in (observations.x, observations.t, observations.y):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    settings = None if params.settings is None else named(params.settings)
+    version = recipe_version(params.recipe)
+    return containers.content_key([digest.hexdigest(), params.recipe, version, settings, observations.seed])
+
+
+def posterior_variance(observations: Observations) -> Field:
+    """The variance of the kernel field of these observations."""
+    from fts.kernel.closed_form import given, variance_of
+
+    return variance_of(given(observations, progress=False))

@@ -1,0 +1,468 @@
+"""Which array of a file is x, [y, [z,]] t and u, and what numbers it may hold: nothing is guessed.
+
+Text of separated values -> columns: commas, semicolons, tabs or blanks, one sample a row, or a wide table.
+
+A wide table has the sensors' positions in one direction and the times in the other: its heading is `x` (or
+`t`) and then numbers. Blank cells are samples that were not taken. Lines that start with # or % are comments;
+the last one above the numbers may be the heading, as NumPy writes it.
+
+Arrays in .npz, .mat, NetCDF, Parquet and xarray's Datasets -> named arrays, no more than the bound.
+
+Sizes are read from the headers before the numbers, so a small file that unpacks to a large one is refused. No
+file is unpickled.
+"""
+
+import csv
+import difflib
+import math
+import zipfile
+import zlib
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.io import loadmat, netcdf_file
+
+from fts.containers import FileError
+
+COORDINATES = ("x", "y", "z")
+# Bytes of numbers read from one file: more than any of the fits takes, and a bound on what a small file that
+# promises a large one can ask for.
+LARGEST = 1 << 28
+# What a user may say about the names: {"t": "time"} for some of them, or a name for each column in order.
+Columns = Mapping[str, str] | Sequence[str] | None
+
+_REMEDY = {
+    "c": "store its real part",
+    "M": "store the seconds since the first one",
+    "m": "store them as a number of seconds",
+    "O": "it holds objects, which are not loaded (allow_pickle is off); store plain numbers",
+    "V": "store one array per column",
+    "S": "store numbers",
+    "U": "store numbers",
+    "b": "store numbers",
+}
+
+
+def assign(names: Sequence[str], columns: Columns, where: str) -> dict[str, str]:
+    """The file's own name for each of x, [y, [z,]] t, u; an error unless that is beyond doubt."""
+    given = dict(columns) if isinstance(columns, Mapping) else {}
+    unknown = set(given) - {*COORDINATES, "t", "u"}
+    if unknown:
+        raise FileError(f"columns name {sorted(unknown)}: only x, y, z, t and u can be given, as x=HEADING")
+    found = {}
+    for role in (*COORDINATES, "t", "u"):
+        wanted = given.get(role, role)
+        taken = {given[other].lower() for other in given if other != role}
+        matches = [name for name in names if _same(name, wanted) and (role in given or name not in taken)]
+        if len(matches) > 1:
+            raise FileError(f"{where} has {len(matches)} columns {wanted!r}: rename all but one")
+        if matches:
+            found[role] = matches[0]
+        elif role in given:
+            near = difflib.get_close_matches(wanted, names, n=1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise FileError(f"{where} has no column {wanted[:60]!r}: {hint}It has {_listing(names)}")
+    _refuse_incomplete(found, names, where)
+    return found
+
+
+def numbers(name: str, array: np.ndarray, where: str) -> np.ndarray:
+    """The array in float64; refused where that would change what it says."""
+    array = np.ma.getdata(array)
+    kind = array.dtype.kind
+    if kind == "c" and not np.any(np.imag(array)):
+        return np.real(array).astype(float)
+    if array.dtype.names or kind not in "iuf":
+        kind = "V" if array.dtype.names else kind
+        raise FileError(f"{name} of {where} has type {array.dtype}: {_REMEDY.get(kind, 'store numbers')}")
+    return array.astype(float)
+
+
+def refuse_large(total: int, where: str) -> None:
+    """An error when a file holds, or promises, more numbers than are read."""
+    if total > LARGEST:
+        raise FileError(f"{where} holds {total >> 20} MB of numbers, {LARGEST >> 20} are read: thin it out")
+
+
+def _same(name: str, wanted: str) -> bool:
+    return name.strip().lower() == wanted.strip().lower()
+
+
+def _refuse_incomplete(found: Mapping[str, str], names: Sequence[str], where: str) -> None:
+    missing = [role for role in ("x", "t", "u") if role not in found]
+    if missing:
+        raise FileError(
+            f"{where} has columns {_listing(names)}: {', '.join(missing)} missing, "
+            f"rename them or say which they are (--columns {missing[0]}=HEADING)"
+        )
+    if "z" in found and "y" not in found:
+        raise FileError(f"{where} has x and z but no y: call the second axis y (--columns y=z)")
+
+
+def _listing(names: Sequence[str]) -> str:
+    shown = [name if len(name) <= 30 else name[:27] + "..." for name in names[:12]]
+    return repr(shown) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+
+
+Rows = Iterator[list[str]]
+
+_LONGEST_LINE = 1 << 22
+_BLOCK = 1 << 18  # characters turned into numbers at once
+_COMMENTS = ("#", "%")
+# A heading of a wide table: what its rows are, and what its columns are.
+_CORNERS = {"x": "xt", "t": "tx", "x\\t": "xt", "t\\x": "tx", "x/t": "xt", "t/x": "tx"}
+
+
+def read_delimited(
+    path: Path, columns: Columns = None, decimal: str = ".", missing: Sequence[str] = ()
+) -> dict[str, np.ndarray]:
+    """Columns x, [y, [z,]] t, u of the text at `path`, rows without a value left out."""
+    refuse_large(path.stat().st_size, path.name)
+    if decimal not in (".", ","):
+        raise FileError(f"decimal {decimal!r}: write '.' or ','")
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as stream:
+            return _Text(stream, path.name, decimal, {"", *(text.strip() for text in missing)}).read(columns)
+    except UnicodeDecodeError:
+        raise FileError(f"{path.name} is not UTF-8 text: save it as CSV in UTF-8") from None
+    except csv.Error as error:
+        raise FileError(f"{path.name} is no table ({error}): one number a cell, quotes in pairs") from None
+
+
+class _Text:
+    """One pass over the lines of a table."""
+
+    def __init__(self, stream, name: str, decimal: str, missing: set[str]) -> None:
+        self.stream, self.name, self.decimal, self.missing = stream, name, decimal, missing
+        self.number = 0  # of the line read last
+        self.comment = ""
+        self.separator: str | None = None
+
+    def read(self, columns: Columns) -> dict[str, np.ndarray]:
+        rows = self._rows()
+        first = next(rows, None)
+        if first is None:
+            raise FileError(f"{self.name} is empty: write columns x, [y,] t, u")
+        head = [first] if self._numeric(first) else []
+        if columns is not None and not isinstance(columns, Mapping):
+            names = [str(name) for name in columns]
+        else:
+            names = self._commented(len(first)) if head else [name.strip() for name in first]
+        corner = self._corner(names, columns)
+        if corner:
+            return self._wide(names, chain(head, rows), corner)
+        places = {
+            role: names.index(name) for role, name in assign(names, _mapping(columns), self.name).items()
+        }
+        return self._long(places, len(names), head)
+
+    def _long(self, places: dict[str, int], width: int, head: list[list[str]]) -> dict[str, np.ndarray]:
+        found = {role: array("d") for role in places}
+        self._append(found, places, width, iter(head))
+        while lines := self._block():
+            block = self._plain(lines, width)
+            if block is None:
+                self.number -= len(lines)
+                # A quoted cell may go on in the next block: from here on all is read in one go.
+                rest = self._lines() if any('"' in line for line in lines) else ()
+                self._append(found, places, width, self._cells(chain(self._counted(lines), rest)))
+                continue
+            for role, place in places.items():
+                found[role].frombytes(block[:, place].tobytes())
+        if not found["u"]:
+            raise FileError(f"{self.name} holds no samples below its heading: write columns x, [y,] t, u")
+        return {role: np.array(values) for role, values in found.items()}
+
+    def _append(self, found: dict[str, array], places: dict[str, int], width: int, table: Rows) -> None:
+        for row in table:
+            self._check_width(row, width)
+            if row[places["u"]].strip() in self.missing:
+                continue
+            for role, place in places.items():
+                found[role].append(self._value(row[place], role))
+
+    def _block(self) -> list[str]:
+        lines, size = [], 0
+        for line in self._lines():
+            lines.append(line)
+            size += len(line)
+            if size >= _BLOCK:
+                break
+        return lines
+
+    def _plain(self, lines: list[str], width: int) -> np.ndarray | None:
+        """The numbers of lines that hold nothing else, several times faster; None where they need a look."""
+        if self.decimal != "." or self.missing != {""} or not any(line.strip() for line in lines):
+            return None
+        try:
+            block = np.loadtxt(lines, delimiter=self.separator, comments=None, ndmin=2)
+        except ValueError:
+            return None
+        return block if block.shape[1] == width else None
+
+    def _wide(self, names: list[str], table: Iterable[list[str]], corner: str) -> dict[str, np.ndarray]:
+        across = [self._value(name, corner[1]) for name in names[1:]]
+        found = {role: array("d") for role in (*corner, "u")}
+        for row in table:
+            self._check_width(row, len(names))
+            along = self._value(row[0], corner[0])
+            for place, cell in zip(across, row[1:], strict=True):
+                if cell.strip() not in self.missing:
+                    for role, value in zip(
+                        (*corner, "u"), (along, place, self._value(cell, "u")), strict=True
+                    ):
+                        found[role].append(value)
+        if not found["u"]:
+            raise FileError(f"{self.name} holds no samples below its heading: fill the table")
+        return {role: np.array(found[role]) for role in ("x", "t", "u")}
+
+    def _rows(self) -> Rows:
+        lines = self._lines()
+        first = next((line for line in lines if line.strip()), None)
+        if first is None:
+            return
+        self.separator = self._separator(first)
+        yield from self._cells(chain([first], lines))
+
+    def _cells(self, lines: Iterable[str]) -> Rows:
+        if self.separator is None:
+            yield from (line.split() for line in lines if line.strip())
+            return
+        reader = csv.reader(lines, delimiter=self.separator, skipinitialspace=True, strict=True)
+        yield from (row for row in reader if any(cell.strip() for cell in row))
+
+    def _counted(self, lines: list[str]) -> Iterator[str]:
+        for line in lines:
+            self.number += 1
+            yield line
+
+    def _lines(self) -> Iterator[str]:
+        """The lines, comments blanked, none longer than a bound: a file without ends of line is refused."""
+        while line := self.stream.readline(_LONGEST_LINE):
+            self.number += 1
+            if len(line) == _LONGEST_LINE:
+                raise FileError(f"line {self.number} of {self.name} does not end: write one sample a line")
+            if "\0" in line:
+                raise FileError(f"line {self.number} of {self.name} holds a zero byte: save it as plain text")
+            if line.lstrip().startswith(_COMMENTS):
+                self.comment = line
+                line = "\n"
+            yield line
+
+    def _separator(self, line: str) -> str | None:
+        if ";" in line or "\t" in line:
+            return ";" if ";" in line else "\t"
+        if "," not in line:
+            return None
+        if self.decimal == ",":
+            raise FileError(
+                f"{self.name} separates by commas: a decimal comma needs ';' or tabs between cells"
+            )
+        return ","
+
+    def _numeric(self, row: Sequence[str]) -> bool:
+        return all(cell.strip() in self.missing or self._float(cell) is not None for cell in row)
+
+    def _commented(self, width: int) -> list[str]:
+        text = self.comment.lstrip().lstrip("#%").strip()
+        separator = self._separator(text) if text else None
+        names = [name.strip() for name in text.split(separator)]
+        if len(names) != width:
+            raise FileError(
+                f"{self.name} has no heading: write x,t,u above the numbers, or give --columns x t u"
+            )
+        return names
+
+    def _corner(self, names: list[str], columns: Columns) -> str:
+        first = names[0].lower()
+        for role, name in (_mapping(columns) or {}).items():
+            if name.strip().lower() == first:
+                first = role
+        wide = len(names) > 1 and all(self._float(name) is not None for name in names[1:])
+        return _CORNERS.get(first, "") if wide else ""
+
+    def _check_width(self, row: list[str], width: int) -> None:
+        if len(row) != width:
+            raise FileError(
+                f"line {self.number} of {self.name} has {len(row)} values for {width} columns: mend it"
+            )
+
+    def _value(self, cell: str, role: str) -> float:
+        value = self._float(cell)
+        if value is None:
+            hint = ", or say --decimal ," if "," in cell else ""
+            raise FileError(
+                f"line {self.number} of {self.name} holds {cell[:60]!r} for {role}: it must be a number{hint}"
+            )
+        return value
+
+    def _float(self, cell: str) -> float | None:
+        if self.decimal == ",":
+            cell = cell.replace(",", ".") if "." not in cell else "two decimal signs"
+        # Python reads 1_000 and other scripts' digits; in a table they are more likely a slip.
+        if "_" in cell or not cell.isascii():
+            return None
+        try:
+            return float(cell)
+        except ValueError:
+            return None
+
+
+def _mapping(columns: Columns) -> Mapping[str, str] | None:
+    return columns if isinstance(columns, Mapping) else None
+
+
+_CHUNK = 1 << 20
+# A version 5 MAT-file: a header of so many bytes, then elements of which some are compressed.
+_MAT_HEADER, _MAT_COMPRESSED = 128, 15
+_MANY = 4096  # arrays in one file
+HDF5 = b"\x89HDF\r\n\x1a\n"  # how such a file begins
+
+
+def read_npz(path: Path, columns: Columns) -> dict[str, np.ndarray]:
+    """The arrays x, [y, [z,]] t, u of a NumPy archive."""
+    with zipfile.ZipFile(path) as archive:
+        members = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()[:_MANY]}
+        if len(members) != len(archive.infolist()):
+            raise FileError(f"{path.name} holds an array twice, or thousands: keep x, [y,] t, u")
+        found = assign(list(members), columns, path.name)
+        refuse_large(sum(members[name].file_size for name in found.values()), path.name)
+        return {role: _npy(archive, members[name], path.name) for role, name in found.items()}
+
+
+def _npy(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, where: str) -> np.ndarray:
+    name = entry.filename.removesuffix(".npy")
+    with archive.open(entry) as stream:
+        version = np.lib.format.read_magic(stream)
+        if version not in ((1, 0), (2, 0)):
+            raise FileError(f"{name} of {where} has .npy version {version}: save it with numpy.savez")
+        read = (
+            np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        )
+        shape, fortran, dtype = read(stream)
+        if dtype.hasobject or dtype.names or dtype.kind not in "iufc":
+            numbers(name, np.empty(0, dtype), where)
+        size = math.prod(shape) * dtype.itemsize
+        if min(shape, default=0) < 0 or stream.tell() + size != entry.file_size:
+            raise FileError(f"{name} of {where} does not hold the {shape} numbers it says: save it again")
+        flat = np.frombuffer(stream.read(size), dtype)
+    return numbers(name, flat.reshape(shape, order="F" if fortran else "C"), where)
+
+
+def read_mat(path: Path, columns: Columns) -> dict[str, np.ndarray]:
+    """The same of a MATLAB file up to version 7."""
+    with path.open("rb") as stream:
+        begin = stream.read(_MAT_HEADER)
+    if begin.startswith(HDF5) or b"MATLAB 7.3" in begin:
+        raise FileError(f"{path.name} is a MATLAB 7.3 file: save it with save('{path.name}', '-v7')")
+    refuse_large(_unpacked(path), path.name)
+    stored = loadmat(path, chars_as_strings=False, struct_as_record=True)
+    arrays = {name: values for name, values in stored.items() if not name.startswith("__")}
+    found = assign(list(arrays), columns, path.name)
+    return {role: numbers(name, np.asarray(arrays[name]), path.name) for role, name in found.items()}
+
+
+def _unpacked(path: Path) -> int:
+    """Bytes of the file once its compressed elements are unpacked, counted without keeping them."""
+    total = path.stat().st_size
+    with path.open("rb") as stream:
+        stream.seek(_MAT_HEADER)
+        while total <= 1 << 40 and len(tag := stream.read(8)) == 8:
+            kind, size = (int(word) for word in np.frombuffer(tag, "<u4"))
+            if kind != _MAT_COMPRESSED:
+                stream.seek(size, 1)
+                continue
+            unpack, pending = zlib.decompressobj(), stream.read(min(size, path.stat().st_size))
+            while pending and not unpack.eof:
+                total += len(unpack.decompress(pending, _CHUNK))
+                refuse_large(total, path.name)
+                pending = unpack.unconsumed_tail
+    return total
+
+
+def read_netcdf(path: Path, columns: Columns) -> dict[str, np.ndarray]:
+    """The same of a NetCDF file, u in the order of its axes; version 4 takes xarray and h5netcdf."""
+    with path.open("rb") as stream:
+        begin = stream.read(8)
+    if begin == HDF5:
+        return _xarray(path, columns)
+    refuse_large(path.stat().st_size, path.name)
+    with netcdf_file(path, mmap=False, maskandscale=True) as file:
+        found = assign(list(file.variables), columns, path.name)
+        size = sum(math.prod(file.variables[name].shape) * 8 for name in found.values())
+        refuse_large(size, path.name)
+        dims = {role: file.variables[name].dimensions for role, name in found.items()}
+        read = {role: _masked(name, file.variables[name][:], path.name) for role, name in found.items()}
+    return _ordered(read, dims, path.name)
+
+
+def _masked(name: str, values: np.ndarray, where: str) -> np.ndarray:
+    """Values in float64, masked where the file declares them missing."""
+    return np.ma.array(numbers(name, values, where), mask=np.ma.getmaskarray(values))
+
+
+def _xarray(path: Path, columns: Columns) -> dict[str, np.ndarray]:
+    try:
+        import h5py
+        import xarray
+    except ImportError:
+        raise FileError(f"{path.name} is a NetCDF 4 file: pip install 'fts[formats]' to read it") from None
+    # The sizes as they are stored: xarray believes those of the dimensions, and reads what is there.
+    with h5py.File(path) as file:
+        found = assign(list(file), columns, path.name)
+        stored_sizes = (math.prod(getattr(file[name], "shape", ())) for name in found.values())
+        refuse_large(sum(stored_sizes) * 8, path.name)
+    # Without indexes nothing is loaded before it is asked for.
+    lazy: dict[str, Any] = {"decode_times": False, "create_default_indexes": False}
+    with xarray.open_dataset(path, engine="h5netcdf", **lazy) as stored:
+        return read_dataset(stored, columns, path.name)
+
+
+def read_dataset(stored: Any, columns: Columns, where: str) -> dict[str, np.ndarray]:
+    """The same of an xarray Dataset."""
+    found = assign([str(name) for name in stored.variables], columns, where)
+    for name in found.values():
+        numbers(name, np.empty(0, stored[name].dtype), where)
+    refuse_large(sum(stored[name].size * 8 for name in found.values()), where)
+    dims = {role: tuple(str(d) for d in stored[name].dims) for role, name in found.items()}
+    read = {role: numbers(name, stored[name].values, where) for role, name in found.items()}
+    # xarray has put NaN where the file declares a value missing.
+    read["u"] = np.ma.masked_invalid(read["u"])
+    return _ordered(read, dims, where)
+
+
+def _ordered(
+    read: dict[str, np.ndarray], dims: Mapping[str, Sequence[str]], where: str
+) -> dict[str, np.ndarray]:
+    """u with its axes as x, [y, [z,]] t, by the names of its dimensions."""
+    axes = [role for role in read if role != "u"]
+    if not all(len(dims[role]) == 1 for role in axes) or len(dims["u"]) == 1:
+        return read  # samples along one dimension, or full grids of coordinates
+    order = [dims[role][0] for role in axes]
+    if sorted(order) != sorted(dims["u"]):
+        raise FileError(
+            f"u of {where} runs over {list(dims['u'])}, the coordinates over {order}: keep those alone"
+        )
+    return read | {"u": read["u"].transpose([list(dims["u"]).index(name) for name in order])}
+
+
+def read_parquet(path: Path, columns: Columns) -> dict[str, np.ndarray]:
+    """The columns of a Parquet file, through PyArrow."""
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise FileError(f"{path.name} is a Parquet file: pip install 'fts[formats]' to read it") from None
+    with parquet.ParquetFile(path) as file:
+        found = assign(file.schema_arrow.names, columns, path.name)
+        refuse_large(file.metadata.num_rows * 8 * len(found), path.name)
+        for name in found.values():
+            numbers(name, np.empty(0, file.schema_arrow.field(name).type.to_pandas_dtype()), path.name)
+        table = file.read(columns=list(found.values()))
+    arrays = {role: table[name].to_numpy() for role, name in found.items()}
+    read = {role: numbers(found[role], values, path.name) for role, values in arrays.items()}
+    read["u"] = np.ma.array(read["u"], mask=table[found["u"]].is_null().to_numpy())
+    return read

@@ -1,0 +1,166 @@
+"""A user's file -> Observations: the format by its ending, scattered samples or a grid by the shapes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from fts import validation
+from fts.containers import FileError
+from fts.domain import Domain
+from fts.io.formats import (
+    COORDINATES,
+    Columns,
+    read_dataset,
+    read_delimited,
+    read_mat,
+    read_netcdf,
+    read_npz,
+    read_parquet,
+)
+from fts.observations import Observations, refuse_nonfinite
+
+TEXT = (".csv", ".tsv", ".txt", ".dat")
+BINARY: dict[str, Callable[[Path, Columns], dict[str, np.ndarray]]] = {
+    ".npz": read_npz,
+    ".mat": read_mat,
+    ".nc": read_netcdf,
+    ".parquet": read_parquet,
+}
+ENDINGS = (*TEXT, *BINARY, ".fts")
+
+
+@validation.helpful
+def read_samples(
+    path: Any,
+    domain: Domain | None = None,
+    *,
+    columns: Columns = None,
+    decimal: str = ".",
+    missing: Sequence[str] = (),
+) -> Observations:
+    """A user's samples: columns x, [y, [z,]] t, u as a table or arrays, a grid of values, or a saved record.
+
+    `path` names the file, or is an xarray Dataset with the same variables.
+    `columns` says which they are where they are called otherwise, {"t": "time"}, or names them in order;
+    `decimal` is "," where numbers are written so; values written as one of `missing` were not measured.
+    Without a `domain` the samples' bounding box is taken and no axis is periodic: a period is not in samples.
+    """
+    if is_dataset(path):
+        source = "the Dataset"
+        _refuse_in_order(columns, source)
+        found = read_dataset(path, columns, source)
+        found["u"] = _without(found["u"], missing)
+    else:
+        validation.refuse_unless((str, Path), path, "path", "give the name of a file of samples")
+        path = Path(path)
+        if path.suffix.lower() == ".fts" and path.is_file():
+            return Observations.load(path)
+        found, source = _read_file(path, columns, decimal, missing), path.name
+    x, t, u = _flat(found, source)
+    for name, values in (("x", x), ("t", t), ("u", u)):
+        refuse_nonfinite(name, values)
+    if domain is None:
+        domain = bounding_box(x, t)
+    return Observations(x, t, u, domain, source=source)
+
+
+def is_dataset(value: object) -> bool:
+    """Whether it is an xarray Dataset, told without importing xarray."""
+    return type(value).__module__.partition(".")[0] == "xarray" and hasattr(value, "data_vars")
+
+
+def _read_file(path: Path, columns: Columns, decimal: str, missing: Sequence[str]) -> dict[str, np.ndarray]:
+    if not path.is_file():
+        raise FileError(f"no file at {path}: give one with columns x, [y,] t, u ({', '.join(ENDINGS)})")
+    ending = path.suffix.lower()
+    if ending not in ENDINGS:
+        raise FileError(f"{path.name} has an unknown ending: save the samples as one of {', '.join(ENDINGS)}")
+    try:
+        if ending in TEXT:
+            return read_delimited(path, columns, decimal, missing)
+        found = _read_binary(ending, path, columns)
+    except OSError as error:
+        raise FileError(f"{path.name} cannot be read ({error.strerror or error}): mend or move it") from None
+    return found | {"u": _without(found["u"], missing)}
+
+
+def _read_binary(ending: str, path: Path, columns: Columns) -> dict[str, np.ndarray]:
+    _refuse_in_order(columns, path.name)
+    try:
+        return BINARY[ending](path, columns)
+    except (FileError, PermissionError):
+        raise
+    # A damaged file ends in the parsers of other libraries in whatever they did not foresee.
+    except Exception as error:
+        kind = type(error).__name__
+        raise FileError(f"{path.name} is damaged or no {ending} file ({kind}): save it again") from None
+
+
+def _refuse_in_order(columns: Columns, where: str) -> None:
+    if columns is not None and not isinstance(columns, Mapping):
+        raise FileError(f"{where} names its arrays: say which is which, --columns x=NAME t=NAME u=NAME")
+
+
+def _without(u: np.ndarray, missing: Sequence[str]) -> np.ndarray:
+    """The values, those marked as missing masked."""
+    mask = np.ma.getmaskarray(u).copy()
+    for text in missing:
+        try:
+            marker = float(text)
+        except ValueError:
+            raise FileError(f"missing {text!r}: in a file of arrays it is a number or nan") from None
+        mask |= np.isnan(u) if np.isnan(marker) else u == marker
+    return np.ma.array(np.ma.getdata(u), mask=mask)
+
+
+def _flat(found: dict[str, np.ndarray], where: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """One row per sample that was taken: x [n, d], t [n], u [n]."""
+    roles = [*(axis for axis in COORDINATES if axis in found), "t"]
+    u = found["u"]
+    shapes = {role: found[role].shape for role in (*roles, "u")}
+    if len(set(shapes.values())) == 1 and u.ndim > 0:
+        points = [found[role].ravel() for role in roles]
+    else:
+        axes = [np.squeeze(found[role]) for role in roles]
+        sizes = tuple(axis.size for axis in axes)
+        if any(axis.ndim != 1 for axis in axes):
+            raise FileError(
+                f"{where} holds {shapes}: give flat columns of equal length, or axes and a grid u"
+            )
+        u = _grid(u, sizes, where)
+        points = [axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")]
+    taken = ~np.ma.getmaskarray(u).ravel()
+    if not taken.any():
+        raise FileError(f"{where} holds no samples: write columns x, [y,] t, u")
+    x = np.column_stack([column[taken] for column in points[:-1]])
+    return x, points[-1][taken], np.ma.getdata(u).ravel()[taken]
+
+
+def _grid(u: np.ndarray, sizes: tuple[int, ...], where: str) -> np.ndarray:
+    """Values on the grid of axes with these sizes, time last; time first is understood where it must be."""
+    if u.ndim == len(sizes) + 1 and u.shape[-1] == 1:
+        u = u[..., 0]  # one component
+    if u.shape == sizes:
+        return u
+    if u.shape == (sizes[-1], *sizes[:-1]):
+        return np.moveaxis(u, 0, -1)
+    raise FileError(f"u of {where} has shape {u.shape}, its axes x, [y,] t have {sizes}: make them agree")
+
+
+def bounding_box(x: Float[np.ndarray, "n d"], t: Float[np.ndarray, " n"]) -> Domain:
+    """The smallest domain that holds the samples, no axis periodic."""
+    for letter, values in zip((*COORDINATES[: x.shape[1]], "t"), (*x.T, t), strict=True):
+        if values.min() == values.max():
+            raise FileError(
+                f"every sample has {letter} = {values[0]:g}: measure at several, or drop the axis"
+            )
+    return Domain(
+        tuple(float(v) for v in x.min(axis=0)),
+        tuple(float(v) for v in x.max(axis=0)),
+        float(t.min()),
+        float(t.max()),
+        (False,) * x.shape[1],
+    )

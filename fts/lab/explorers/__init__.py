@@ -1,0 +1,1 @@
+"""Explorers of recorded runs: noise levels, pools of functions, trainings, numbers of sensors."""

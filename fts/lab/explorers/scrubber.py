@@ -1,0 +1,307 @@
+"""Freeze against joint: two recorded trainings on the same samples -> a scrubber over both (chapter "paths").
+
+A page carries every field at a few checkpoints, with eight bits per value: all that is shown, nothing else.
+
+Take sensors away: fields of fewer and fewer sensors by two kernels -> a slider (chapter "samples").
+
+A page carries both fields at every number of sensors, with eight bits per value, and the selected equations.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import traitlets
+from jaxtyping import Float
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+
+from fts import containers
+from fts.equations.equation import Equation
+from fts.explorers.explorer import Explorer, Payload, count, field_key, term_values, true_places
+from fts.fields.frozen import FrozenField, load_field
+from fts.lab.figures.paths import f1_line
+from fts.lab.figures.samples import SEPARABLE, TRAVELLING
+from fts.lab.studies.paths import support_f1, true_field
+from fts.lab.studies.plans import SWEEP
+from fts.observations import Observations
+from fts.params.paper import SHORT_NAMES
+from fts.paths.recorder import SupportPath
+from fts.plotting import WIDTH, use_style
+from fts.problems import metrics
+from fts.problems.problems import problem
+from fts.problems.trajectories import Trajectory, observe, simulate
+from fts.svws.select import select
+
+# Shares of the training that the slider stops at, from its beginning to its end.
+CHECKPOINTS = 30
+_LEVELS = 255.0
+
+
+class PathPair(Payload):
+    """A joint training and that of a frozen field on the same samples, as bytes for a page."""
+
+    def __init__(self, joint: SupportPath, frozen: SupportPath) -> None:
+        for name in ("problem", "protocol", "seed"):
+            if joint.about[name] != frozen.about[name]:
+                raise ValueError(
+                    f"{name} {joint.about[name]!r} beside {frozen.about[name]!r}: give two trainings on the "
+                    "same samples"
+                )
+        self.joint, self.frozen = joint, frozen
+        entry = problem(joint.about["problem"])
+        self.library = entry.library
+        truth = true_field(joint)
+        low, high = float(truth.min()), float(truth.max())
+        arrays = {
+            "truth": levels(truth[None], np.array([[low, high]])),
+            "true_xi": entry.equation.on(entry.library),
+        }
+        arrays |= _side("joint", joint) | _side("frozen", frozen)
+        data = containers.pack_arrays("scrubber", {}, arrays)
+        domain = entry.domain
+        info = {
+            "key": field_key(data),
+            "label": _label(joint),
+            "method": joint.about["row"],
+            "dimension": domain.dimension,
+            "shape": list(truth.shape),
+            "low": [*domain.low, domain.t0],
+            "high": [*domain.high, domain.t1],
+            "lowest": low,
+            "highest": high,
+            "library": [term_values(term) for term in entry.library],
+            "truth": true_places(entry.equation, entry.library),
+        }
+        super().__init__(data=data, info=info)
+
+
+class FreezeAgainstJoint(Explorer):
+    """Both trainings at the same share: field, coefficients, F1 and equation."""
+
+    caption = "Freeze against joint"
+    order = ("checkpoint",)
+    view = traitlets.Unicode("scrubber").tag(sync=True)
+    checkpoint = count(CHECKPOINTS - 1, 0, CHECKPOINTS - 1, "Training")
+
+    @property
+    def joint(self) -> Equation:
+        """What the joint method would have reported, stopped here."""
+        return equation_at(self.source.joint, self.checkpoint)
+
+    @property
+    def frozen(self) -> Equation:
+        """What SVWS says of the field frozen here."""
+        return equation_at(self.source.frozen, self.checkpoint)
+
+    def still(self) -> Figure:
+        """Both fields at the chosen checkpoint beside the truth, and F1 along both trainings."""
+        use_style()
+        pair, k = self.source, self.checkpoint
+        figure = plt.figure(figsize=(WIDTH, 0.75 * WIDTH))
+        grid = figure.add_gridspec(3, 3, height_ratios=[2, 1, 1])
+        truth = true_field(pair.joint)
+        rows = {
+            "the truth": truth,
+            pair.info["method"]: pair.joint.fields[_places(pair.joint)[k]],
+            "adapter": pair.frozen.fields[_places(pair.frozen)[k]],
+        }
+        for column, (name, values) in enumerate(rows.items()):
+            ax = figure.add_subplot(grid[0, column])
+            shown = values if values.ndim == 2 else values[..., -1]
+            ax.imshow(shown.T, origin="lower", aspect="auto", vmin=truth.min(), vmax=truth.max())
+            ax.set(title=name, xticks=[], yticks=[])
+        for row, path in enumerate((pair.joint, pair.frozen), start=1):
+            ax = figure.add_subplot(grid[row, :])
+            f1_line(ax, path, label=True)
+            ax.axvline(k / (CHECKPOINTS - 1), linestyle=":", color="gray")
+            ax.set_ylabel("$F_1$")
+            ax.set_title(path.about["row"])
+        return figure
+
+
+def equation_at(path: SupportPath, checkpoint: int) -> Equation:
+    """The equation in force at one of the slider's stops."""
+    library = problem(path.about["problem"]).library
+    step = int(path.field_steps[_places(path)[checkpoint]])
+    chosen = np.flatnonzero(path.support_at(step))
+    return Equation(tuple(library[int(j)] for j in chosen), _coefficients(path, [step])[0][chosen])
+
+
+def _side(name: str, path: SupportPath) -> dict[str, np.ndarray]:
+    places = _places(path)
+    steps, fields = path.field_steps[places], path.fields[places]
+    flat = fields.reshape(len(fields), -1)
+    ranges = np.stack([flat.min(axis=1), flat.max(axis=1)], axis=1)
+    since, f1 = support_f1(path)
+    at = np.searchsorted(since, steps, side="right") - 1
+    return {
+        f"{name}_steps": steps.astype(np.int32),
+        f"{name}_fields": levels(fields, ranges),
+        f"{name}_ranges": ranges.astype(np.float32),
+        f"{name}_xi": _coefficients(path, steps.tolist()),
+        f"{name}_f1": f1[at],
+        f"{name}_since": since.astype(np.int32),
+        f"{name}_since_f1": f1.astype(np.float32),
+    }
+
+
+def _places(path: SupportPath) -> np.ndarray:
+    """The kept fields nearest to even shares of the training."""
+    shares = np.linspace(0, path.end, CHECKPOINTS)
+    return np.abs(path.field_steps[None, :] - shares[:, None]).argmin(axis=1)
+
+
+def _coefficients(path: SupportPath, steps: list[int]) -> Float[np.ndarray, "m J"]:
+    """Coefficients of the support, zero elsewhere; fields are kept at checks, which have them."""
+    rows = np.searchsorted(path.steps, steps)
+    support = np.stack([path.support_at(step) for step in steps])
+    return np.where(support, path.xi[rows].astype(float), 0.0)
+
+
+def levels(values: np.ndarray, ranges: np.ndarray) -> np.ndarray:
+    """Values in eight bits, each array between the two ends of its row of `ranges`."""
+    low, high = (side.reshape(-1, *[1] * (values.ndim - 1)) for side in ranges.T)
+    return np.rint((values - low) / np.where(high > low, high - low, 1.0) * _LEVELS).astype(np.uint8)
+
+
+def _label(path: SupportPath) -> str:
+    about: Any = path.about
+    return f"{about['row']}, {SHORT_NAMES[about['problem']]}-{about['protocol']}, seed {about['seed']}"
+
+
+KERNELS = ("separable", "travelling")
+_COLORS = dict(zip(KERNELS, (SEPARABLE, TRAVELLING), strict=True))
+# Points in x and in t that a page shows of a field.
+_SHAPE = (128, 81)
+_MOST_STOPS = 16
+
+
+class SensorSweep(Payload):
+    """Fields of fewer and fewer sensors of one problem on a line, as bytes for a page.
+
+    `layouts` are the samples, most sensors first; `fields` holds one field per layout for every kernel.
+    """
+
+    def __init__(self, layouts: Sequence[Observations], fields: Mapping[str, Sequence[FrozenField]]) -> None:
+        if set(fields) != set(KERNELS) or any(len(made) != len(layouts) for made in fields.values()):
+            raise ValueError(
+                f"fields of {sorted(fields)} for {len(layouts)} layouts: give one per layout for each of "
+                f"{' and '.join(KERNELS)}"
+            )
+        names = {one.problem for one in layouts}
+        if len(names) != 1 or None in names or not 1 < len(layouts) <= _MOST_STOPS:
+            raise ValueError(f"{len(layouts)} layouts of {names}: give two to {_MOST_STOPS} of one benchmark")
+        entry = problem(str(layouts[0].problem))
+        self.trajectory, self.library = simulate(entry.name), entry.library
+        self.counts = [len(np.unique(one.x, axis=0)) for one in layouts]
+        self.fields = fields
+        self.found = {kernel: [_select(one, entry.name) for one in made] for kernel, made in fields.items()}
+        self.errors = {
+            kernel: [metrics.field_error(one, self.trajectory) for one in made]
+            for kernel, made in fields.items()
+        }
+        truth = _shown(self.trajectory)
+        low, high = float(truth.min()), float(truth.max())
+        arrays = {"truth": levels(truth[None], np.array([[low, high]]))}
+        for kernel in KERNELS:
+            arrays |= self._side(kernel, entry.equation)
+        data = containers.pack_arrays("sensors", {}, arrays)
+        domain = entry.domain
+        info = {
+            "key": field_key(data),
+            "label": f"{SHORT_NAMES[entry.name]}, seed {layouts[0].seed}",
+            "dimension": domain.dimension,
+            "shape": list(_SHAPE),
+            "low": [*domain.low, domain.t0],
+            "high": [*domain.high, domain.t1],
+            "lowest": low,
+            "highest": high,
+            "library": [term_values(term) for term in entry.library],
+            "truth": true_places(entry.equation, entry.library),
+            "counts": self.counts,
+            "sensors": [np.unique(one.x).round(4).tolist() for one in layouts],
+        }
+        super().__init__(data=data, info=info)
+
+    def _side(self, kernel: str, truth: Equation) -> dict[str, np.ndarray]:
+        values = np.stack([_on_page(one, self.trajectory) for one in self.fields[kernel]])
+        flat = values.reshape(len(values), -1)
+        ranges = np.stack([flat.min(axis=1), flat.max(axis=1)], axis=1)
+        found = self.found[kernel]
+        return {
+            f"{kernel}_fields": levels(values, ranges),
+            f"{kernel}_ranges": ranges.astype(np.float32),
+            f"{kernel}_xi": np.stack([one.on(self.library) for one in found]),
+            f"{kernel}_error": np.array(self.errors[kernel]),
+            f"{kernel}_exact": np.array([metrics.score(one, truth).exact for one in found], dtype=np.int32),
+        }
+
+
+class TakeSensorsAway(Explorer):
+    """A separable and a travelling kernel on the same sensors, fewer of them from stop to stop."""
+
+    caption = "Take sensors away"
+    order = ("taken",)
+    view = traitlets.Unicode("sensors").tag(sync=True)
+    taken = count(0, 0, _MOST_STOPS - 1, "Sensors")
+
+    def ranges(self, source: SensorSweep) -> dict[str, tuple[int, int]]:
+        """As many stops as there are layouts."""
+        return {"taken": (0, len(source.counts) - 1)}
+
+    @property
+    def equations(self) -> dict[str, Equation]:
+        """What is selected on either field at the present number of sensors."""
+        return {kernel: found[self.taken] for kernel, found in self.source.found.items()}
+
+    def still(self) -> Figure:
+        """Both fields at the chosen number of sensors beside the truth, and their errors at all."""
+        use_style()
+        sweep, k = self.source, self.taken
+        figure = plt.figure(figsize=(WIDTH, 0.75 * WIDTH))
+        grid = figure.add_gridspec(2, 3, height_ratios=[1.2, 1])
+        truth = _shown(sweep.trajectory)
+        pictures = {"the truth": truth}
+        pictures |= {kernel: _on_page(made[k], sweep.trajectory) for kernel, made in sweep.fields.items()}
+        for column, (name, values) in enumerate(pictures.items()):
+            ax = figure.add_subplot(grid[0, column])
+            ax.imshow(values.T, origin="lower", aspect="auto", vmin=truth.min(), vmax=truth.max())
+            ax.set(title=name, xticks=[], yticks=[])
+        ax = figure.add_subplot(grid[1, :])
+        for kernel, errors in sweep.errors.items():
+            ax.loglog(sweep.counts, errors, "o-", color=_COLORS[kernel], label=kernel)
+        ax.axvline(sweep.counts[k], linestyle=":", color="gray")
+        ax.set(xlabel="sensors", ylabel="field error")
+        ax.legend()
+        return figure
+
+
+def shipped_sweep(name: str, seed: int) -> SensorSweep:
+    """The sweep of the fields that ship with the book."""
+    trajectory = simulate(name)
+    layouts = [observe(trajectory, protocol, seed=seed) for protocol in SWEEP]
+    recipes = dict(zip(KERNELS, ("kernel", "travelling"), strict=True))
+    fields = {
+        kernel: [load_field(name, protocol, seed=seed, recipe=recipe) for protocol in SWEEP]
+        for kernel, recipe in recipes.items()
+    }
+    return SensorSweep(layouts, fields)
+
+
+def _select(field: FrozenField, name: str) -> Equation:
+    return select(field, name).equation
+
+
+def _sensor_places(trajectory: Trajectory) -> list[np.ndarray]:
+    axes = (*trajectory.axes, trajectory.t)
+    return [np.linspace(0, axis.size - 1, n).astype(int) for axis, n in zip(axes, _SHAPE, strict=True)]
+
+
+def _shown(trajectory: Trajectory) -> Float[np.ndarray, "nx nt"]:
+    return trajectory.u[np.ix_(*_sensor_places(trajectory))]
+
+
+def _on_page(field: FrozenField, trajectory: Trajectory) -> Float[np.ndarray, "nx nt"]:
+    axes = (*trajectory.axes, trajectory.t)
+    return field.on_grid(*(axis[at] for axis, at in zip(axes, _sensor_places(trajectory), strict=True)))

@@ -1,0 +1,175 @@
+"""Frozen fields -> the adapter chapter's figures: encoding, features, training, reconstruction."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib import pyplot as plt
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
+
+from fts.fields.frozen import FrozenField
+from fts.fields.network import NetworkFeatures
+from fts.params.paper import SHORT_NAMES
+from fts.params.types import AdapterParams
+from fts.plotting import INK, PALETTE, SIGNED_MAP, WIDTH, Table, table
+from fts.problems.metrics import field_error
+from fts.problems.trajectories import Trajectory
+
+
+def encoding(space: NetworkFeatures, x: np.ndarray, count: int = 3) -> Figure:
+    """A slow, a middling and a fast row of the fixed Fourier encoding, as functions of x."""
+    order = np.argsort(np.abs(space.frequencies[:, 0]))
+    rows = order[np.linspace(0, len(order) - 1, count + 2).astype(int)[1:-1]]
+    figure, panels = plt.subplots(count, 1, figsize=(WIDTH, 0.45 * WIDTH), sharex=True, sharey=True)
+    for ax, row in zip(np.atleast_1d(panels), rows, strict=True):
+        frequency = float(space.frequencies[row, 0]) * space.scale
+        ax.plot(x, np.sin(frequency * x), linewidth=1.0)
+        ax.set_title(f"row {row}: wavelength {2 * np.pi / abs(frequency):.1f}")
+        ax.set_yticks([-1, 1])
+    panels[-1].set_xlabel("$x$")
+    return figure
+
+
+def features(field: FrozenField, x: np.ndarray, t: np.ndarray, count: int = 4) -> Figure:
+    """The strongest features over x (left) and their coefficients over t (right), the background on top."""
+    columns, rows = field.space.at(x[:, None], (0,)), field.time.at(t, 0)
+    strength = columns[:, 1:].std(axis=0) * rows[1:].std(axis=1)
+    strongest = 1 + np.argsort(strength)[::-1][:count]
+    figure, panels = plt.subplots(
+        count + 1, 2, figsize=(WIDTH, 0.17 * WIDTH * (count + 1)), sharex="col", squeeze=False
+    )
+    for (left, right), r in zip(panels, [0, *strongest], strict=True):
+        color = INK if r == 0 else PALETTE[0]
+        left.plot(x, columns[:, r], color=color, linewidth=1.0)
+        right.plot(t, rows[r], color=color, linewidth=1.0)
+        left.set_ylabel("$b$" if r == 0 else rf"$\Phi_{{{r}}}$")
+        right.set_ylabel("1" if r == 0 else f"$c_{{{r}}}$")
+    panels[-1, 0].set_xlabel("$x$")
+    panels[-1, 1].set_xlabel("$t$")
+    return figure
+
+
+def training(field: FrozenField) -> Figure:
+    """Mean squared error over all observations along the training, and the iterate that was frozen."""
+    history, parameters = field.made.history, field.made.parameters
+    if history is None:
+        raise ValueError(f"a field by recipe {field.made.recipe!r} was not trained: it has no losses to draw")
+    updates, errors = np.array(history.losses).T
+    figure, ax = plt.subplots(figsize=(WIDTH, 0.4 * WIDTH))
+    ax.semilogy(updates, errors)
+    marks = {
+        "$C$ starts to move": parameters["background_epochs"],
+        "penalties start": parameters["ramp_start"],
+        "penalties in full": parameters["ramp_start"] + parameters["ramp_length"],
+    }
+    for label, update in marks.items():
+        if update < updates[-1]:
+            ax.axvline(update, color=INK, linewidth=0.8, linestyle=":")
+            ax.annotate(label, (update, errors.min()), rotation=90, fontsize=9, va="bottom", ha="right")
+    ax.plot(history.kept, history.error, "o", color=PALETTE[1], label="frozen here")
+    ax.set(xlabel="update", ylabel="mean squared error")
+    ax.legend(loc="upper right")
+    return figure
+
+
+def reconstruction(trajectory: Trajectory, field: FrozenField) -> Figure:
+    """Reference, reconstruction and their difference over x and t, for a one-dimensional field."""
+    u = trajectory.u
+    estimate = field.on_grid(*trajectory.axes, trajectory.t)
+    figure, panels = plt.subplots(1, 3, figsize=(WIDTH, 0.5 * WIDTH), sharey=True)
+    limit = np.quantile(np.abs(estimate - u), 0.995)
+    error = (f"error, ±{limit:.1g}", estimate - u, SIGNED_MAP)
+    shown = [("reference", u, None), ("reconstruction", estimate, None), error]
+    for ax, (title, values, cmap) in zip(panels, shown, strict=True):
+        low, high = (-limit, limit) if cmap else (u.min(), u.max())
+        ax.pcolormesh(
+            trajectory.axes[0], trajectory.t, values.T, vmin=low, vmax=high, cmap=cmap, rasterized=True
+        )
+        ax.set(title=title, xlabel="$x$")
+        ax.spines[:].set_visible(False)
+    panels[0].set_ylabel("$t$")
+    return figure
+
+
+def error_maps(trajectory: Trajectory, fields: Mapping[str, FrozenField]) -> Figure:
+    """Absolute error of each field over x and t, in units of the deviation, on one logarithmic scale."""
+    deviation = trajectory.u.std()
+    figure, panels = plt.subplots(1, len(fields), figsize=(WIDTH, 0.5 * WIDTH), sharey=True, squeeze=False)
+    image = None
+    for ax, (title, field) in zip(panels[0], fields.items(), strict=True):
+        error = np.abs(field.on_grid(*trajectory.axes, trajectory.t) - trajectory.u) / deviation
+        image = ax.pcolormesh(
+            trajectory.axes[0],
+            trajectory.t,
+            np.maximum(error, 1e-7).T,
+            norm=LogNorm(1e-6, 1),
+            rasterized=True,
+        )
+        ax.set(title=title, xlabel="$x$")
+        ax.spines[:].set_visible(False)
+    panels[0, 0].set_ylabel("$t$")
+    if image is not None:
+        figure.colorbar(image, ax=panels[0], label="error / deviation", pad=0.02)
+    return figure
+
+
+def field_errors(
+    errors: Mapping[tuple[str, str], Sequence[float]], published: Mapping[tuple[str, str], float]
+) -> Table:
+    """Median field error per regime beside the published one, with the range over the seeds."""
+    rows = [
+        (
+            f"{SHORT_NAMES[problem]}-{protocol}",
+            *(f"{v:.2g}" for v in _span(e)),
+            f"{published[problem, protocol]:.2g}",
+        )
+        for (problem, protocol), e in errors.items()
+    ]
+    return table(["regime", "lowest", "median", "highest", "the paper's median"], rows)
+
+
+def settings(params: AdapterParams) -> Table:
+    """What the objective and its optimizer are set to."""
+    penalties, training = params.penalties, params.training
+    rows = [
+        (r"$\lambda_\Phi$", "weight of the Gram penalty", penalties.lam_phi),
+        (r"$\lambda_t$", "weight of the curvature penalty", penalties.lam_t),
+        (r"$\kappa_\Phi$", "cap of the Gram penalty", penalties.cap_phi),
+        (r"$\kappa_t$", "cap of the curvature penalty", penalties.cap_t),
+        ("$N_g$", "points of the Gram matrix, drawn anew at every update", penalties.gram_points),
+        ("$k_C$", "first update that moves $C$", training.background_epochs),
+        ("$k_0$", "first update with penalties", penalties.ramp_start),
+        ("$k_1$", "updates over which they grow", penalties.ramp_length),
+        ("frames", "drawn for one update", training.frames_per_update),
+        ("updates", "at most", training.epochs),
+    ]
+    return table(["symbol", "meaning", "value"], [(*words, f"{value:,}") for *words, value in rows])
+
+
+def recipes(fields: Mapping[str, FrozenField], seconds: Sequence[float], trajectory: Trajectory) -> Table:
+    """Field error, time and stored numbers of each recipe's field."""
+    rows = [
+        (name, f"{field_error(field, trajectory):.2g}", f"{spent:.1f}", f"{_size(field):,}")
+        for (name, field), spent in zip(fields.items(), seconds, strict=True)
+    ]
+    return table(["recipe", "$E_u$", "seconds", "stored numbers"], rows)
+
+
+def predicted_error(t: np.ndarray, deviation: np.ndarray, error: np.ndarray, frames: np.ndarray) -> Figure:
+    """Posterior deviation and actual error over time, with the observed frames as ticks below."""
+    figure, ax = plt.subplots(figsize=(WIDTH, 0.4 * WIDTH))
+    ax.semilogy(t, deviation, label="predicted")
+    ax.semilogy(t, error, label="actual")
+    floor = min(deviation.min(), error.min())
+    ax.plot(frames, np.full(frames.size, floor), "|", color=INK, markersize=6)
+    ax.set(xlabel="$t$", ylabel="error")
+    ax.legend(loc="upper right", ncols=2)
+    return figure
+
+
+def _span(values: Sequence[float]) -> tuple[float, float, float]:
+    return min(values), float(np.median(values)), max(values)
+
+
+def _size(field: FrozenField) -> int:
+    return sum(array.size for half in (field.space, field.time) for array in half.arrays().values())

@@ -1,0 +1,173 @@
+"""Figures and tables of the chapter on your own data: a verdict and its rivals, and whether to believe it."""
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+
+from fts.discovery.discover import Discovery
+from fts.equations.terms import parse_term
+from fts.lab.studies.honesty import Honesty
+from fts.lab.studies.records import RunRecord
+from fts.plotting import INK, PALETTE, WIDTH, Table, table
+from fts.problems.problems import problem
+from fts.trajectory.comparison import Followed
+from fts.trajectory.integration import FORECAST
+
+_POINTS = 200
+_MARGINS = (0.03, 10.0)  # beyond them nothing is to be seen
+_LEAST = 1e-12  # risks below are rounding, and would stretch the axis
+_COLORS = {"identified": PALETTE[2], "ambiguous": PALETTE[4], "not identifiable": PALETTE[1]}
+
+
+def reconstruction(result: Discovery) -> Figure:
+    """The frozen field over space and time, and where it was measured."""
+    figure, ax = plt.subplots(figsize=(WIDTH, 0.5 * WIDTH))
+    if result.field is None or result.observations is None:
+        raise ValueError("no field was fitted: there is nothing to draw")
+    domain = result.field.domain
+    x = np.linspace(domain.low[0], domain.high[0], _POINTS)
+    t = np.linspace(domain.t0, domain.t1, _POINTS)
+    mesh = ax.pcolormesh(t, x, result.field.on_grid(x, t), rasterized=True)
+    figure.colorbar(mesh, ax=ax, label="$u$")
+    ax.plot(result.observations.t, result.observations.x[:, 0], ".", color="w", markersize=1, alpha=0.5)
+    ax.set(xlabel="$t$", ylabel="$x$")
+    return figure
+
+
+def rivals(result: Discovery) -> Figure:
+    """What the equation and its rivals leave unexplained, beside what noise or the field lets expect."""
+    verdict = result.verdict
+    texts = [result.equation.latex, *(one.equation.latex for one in verdict.rivals)]
+    values = np.maximum([verdict.risk, *(one.risk for one in verdict.rivals)], _LEAST)
+    figure, ax = plt.subplots(figsize=(WIDTH, 0.9 + 0.62 * len(texts)))
+    colors = [_COLORS[verdict.status], *[INK] * len(verdict.rivals)]
+    places = np.arange(len(texts))[::-1]
+    left = 10 ** np.floor(np.log10(min(values.min(), max(verdict.expected, _LEAST))) - 0.5)
+    ax.barh(places - 0.15, values - left, left=left, height=0.3, color=colors)
+    for place, text in zip(places, texts, strict=True):
+        ax.text(left * 1.1, place + 0.1, f"${text}$", va="bottom", fontsize=11)
+    if np.isfinite(verdict.expected):
+        ax.axvline(
+            max(verdict.expected, _LEAST), color=PALETTE[0], linestyle="--", label="expected of the truth"
+        )
+        figure.legend(loc="outside upper right")
+    ax.set(
+        xscale="log",
+        xlim=(left, 10),
+        ylim=(-0.5, len(texts) - 0.2),
+        yticks=[],
+        xlabel=f"unexplained part of {'$u_t$' if verdict.of == 'u_t' else verdict.of}",
+    )
+    return figure
+
+
+def asked_for(followed: Followed, offered: Sequence[str]) -> Figure:
+    """How many standard errors from zero the terms left out are that the samples ask for."""
+    ranked = sorted(followed.wanted.items(), key=lambda pair: pair[1])
+    names = [f"${parse_term(name).latex}$" for name, _ in ranked]
+    colors = [_COLORS["ambiguous" if name in offered else "not identifiable"] for name, _ in ranked]
+    figure, ax = plt.subplots(figsize=(WIDTH, 0.12 * WIDTH + 0.3 * len(names)))
+    ax.barh(names, [ratio for _, ratio in ranked], color=colors, height=0.6)
+    ax.axvline(FORECAST.wanted, color=INK, linestyle="--")
+    ax.set(xlabel="standard errors from zero, each term added by itself")
+    return figure
+
+
+def verdict_table(records: Sequence[RunRecord]) -> Table:
+    """How many runs were right, how many were called identified, and how many of those were wrong."""
+    groups: dict[tuple[str, str, str, float], list[RunRecord]] = {}
+    for one in records:
+        groups.setdefault((one.row, one.problem, one.protocol, one.noise), []).append(one)
+    rows = []
+    for (row, name, protocol, noise), made in groups.items():
+        said = [one for one in made if one.extra["notes"]["status"] == "identified"]
+        rows.append(
+            (
+                f"{problem(name).title} {protocol}",
+                row,
+                f"{noise:.0%}",
+                f"{sum(bool(one.score['exact']) for one in made)}/{len(made)}",
+                f"{len(said)}",
+                f"{sum(not one.score['exact'] for one in said)}",
+            )
+        )
+    return table(("samples", "library", "noise", "right", "identified", "wrong and identified"), rows)
+
+
+def reliability(records: Sequence[RunRecord]) -> Figure:
+    """How often the equation is right, by the margin of its verdict; bars are 95 % intervals."""
+    done = [one for one in records if not one.error and one.extra["margin"] is not None]
+    margin = np.clip([one.extra["margin"] for one in done], *_MARGINS)
+    right = np.array([one.score["exact"] for one in done])
+    edges = np.array([0.0, 0.1, 0.3, 0.6, 1.0, 1.3, 1.8, 3.0, np.inf])
+    figure, ax = plt.subplots(figsize=(WIDTH, 0.5 * WIDTH))
+    for low, high in itertools.pairwise(edges):
+        inside = (margin >= low) & (margin < high)
+        if not inside.any():
+            continue
+        share, (bottom, top) = right[inside].mean(), _interval(right[inside])
+        color = _COLORS["identified" if low >= 1 else "ambiguous"]
+        place = float(np.median(margin[inside]))
+        ax.plot([place, place], [bottom, top], color=color)
+        ax.plot(place, share, "o", color=color)
+        ax.annotate(f"{inside.sum()}", (place, 1.06), ha="center", fontsize=9)
+    ax.axvline(1.0, color=INK, linestyle="--")
+    ax.set(xscale="log", xlabel="margin of the verdict", ylabel="share that is right", ylim=(-0.03, 1.13))
+    return figure
+
+
+def shares(levels: dict[str, Honesty], bands: dict[str, Honesty]) -> Figure:
+    """Identified equations that are right, and right ones that are identified, by noise and by samples."""
+    figure, axes = plt.subplots(1, 2, figsize=(WIDTH, 0.45 * WIDTH), sharey=True)
+    for ax, groups, label in zip(axes, (levels, bands), ("noise", "samples"), strict=True):
+        for move, color, text, pairs in (
+            (
+                -0.08,
+                "identified",
+                "right of identified",
+                [(g.identified - g.wrong, g.identified) for g in groups.values()],
+            ),
+            (0.08, "ambiguous", "identified of right", [(g.called, g.close) for g in groups.values()]),
+        ):
+            places = np.arange(len(pairs)) + move
+            for place, (part, whole) in zip(places, pairs, strict=True):
+                ax.plot([place, place], _interval(np.arange(whole) < part), color=_COLORS[color])
+            ax.plot(places, [part / whole for part, whole in pairs], "o", color=_COLORS[color], label=text)
+        ax.set(xlabel=label, xticks=range(len(groups)), ylim=(0.5, 1.02))
+        ax.set_xticklabels(groups, fontsize=8)
+    axes[0].set_ylabel("share of problems")
+    axes[0].legend(fontsize=8, loc="lower left")
+    return figure
+
+
+def by_group(groups: dict[str, Honesty], heading: str) -> Table:
+    """The two numbers of the benchmark, for every group."""
+    rows = [
+        (
+            name,
+            one.runs,
+            f"{one.wrong}/{one.identified}",
+            f"{one.called}/{one.close}",
+            f"{one.covered}/{one.coefficients}",
+        )
+        for name, one in groups.items()
+    ]
+    return table(
+        (heading, "problems", "wrong of identified", "identified of right", "within two errors"), rows
+    )
+
+
+def samples_band(count: int) -> str:
+    """A sample count in words, for grouping."""
+    bands = ((1000, "0: fewer than 1,000"), (2500, "1: 1,000 to 2,500"), (5000, "2: 2,500 to 5,000"))
+    return next((name for limit, name in bands if count < limit), "3: 5,000 and more")
+
+
+def _interval(right: np.ndarray) -> tuple[float, float]:
+    from scipy.stats import binomtest
+
+    ends = binomtest(int(right.sum()), right.size).proportion_ci(0.95, "exact")
+    return float(ends.low), float(ends.high)

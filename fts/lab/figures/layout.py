@@ -1,0 +1,82 @@
+"""The package's import graph -> its picture and its table, for the page on how the code is laid out."""
+
+import numpy as np
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fts.lab.layout import Layout, importers, makers
+from fts.plotting import INK, PALETTE, WIDTH, Table, table
+
+DATA, TORCH = PALETTE[:2]
+# The way of the data. What reads a frozen field reads anything that can be evaluated: Field is its protocol.
+WAY = (("Observations",), ("FrozenField", "Field"), ("WeakSystem",), ("Selection",), ("Equation",))
+LEFT, NAMES, ARCS, RIGHT = -7.0, 0.45, 4.8, 12.8  # columns, in units of a row
+SIZE = 10.5  # points: a phone shows the picture at two thirds of its width
+
+
+def reading_order(layout: Layout) -> Figure:
+    """Lines as rows in reading order: left what they make of the data, right who imports whom."""
+    rows = {line.name: -i - 0.8 * line.truth for i, line in enumerate(layout.lines)}
+    bottom, top = min(rows.values()) - 0.6, 0.6
+    figure, ax = plt.subplots(figsize=(WIDTH, WIDTH * (top - bottom) / (RIGHT - LEFT)))
+    trained = {layout.files[name].line for name in importers(layout, "torch")}
+    for line in layout.lines:
+        color = TORCH if line.name in trained else INK
+        ax.text(NAMES, rows[line.name], str(line), va="center", family="monospace", size=SIZE, color=color)
+        ax.plot(ARCS, rows[line.name], "o", color=color, markersize=3.5)
+        for other in layout.imports(line.name):
+            look = {"color": INK, "linewidth": 0.8, "alpha": 0.35 if line.truth else 0.7}
+            if other in trained:
+                look = {"color": TORCH, "linewidth": 2.0, "zorder": 3}
+            ax.plot(*_arc(rows[other], rows[line.name], top - bottom), **look)
+    _way(ax, layout, rows)
+    first = next(rows[line.name] for line in layout.lines if line.truth)
+    ax.axhline(first + 0.9, color=INK, linestyle=(0, (5, 3)), linewidth=1.2)
+    ax.text(LEFT + 0.2, first + 0.7, "here begins the truth", va="top", style="italic", size=SIZE)
+    ax.set(xlim=(LEFT, RIGHT), ylim=(bottom, top))
+    ax.axis("off")
+    figure.set_layout_engine("none")
+    ax.set_position((0.0, 0.0, 1.0, 1.0))
+    return figure
+
+
+def line_table(layout: Layout) -> Table:
+    """Every line with what it does, the number of its files and their length."""
+    sizes = {line.name: [file.length for file in layout.of(line.name)] for line in layout.lines}
+    rows = [(line, line.says, len(sizes[line.name]), sum(sizes[line.name])) for line in layout.lines]
+    return table(("folder or module", "what it does", "files", "lines"), rows)
+
+
+def _arc(upper: float, lower: float, height: float) -> tuple[np.ndarray, np.ndarray]:
+    """Half an ellipse from row to row; one over the whole height would end at the right edge."""
+    angle = np.linspace(-np.pi / 2, np.pi / 2, 81)
+    half = (upper - lower) / 2
+    width = 2 * half * (RIGHT - ARCS) / height
+    return ARCS + width * np.cos(angle), (upper + lower) / 2 + half * np.sin(angle)
+
+
+def _way(ax: Axes, layout: Layout, rows: dict[str, float]) -> None:
+    """The data's way: a track from its first type to its last, a stop where a line makes one of another."""
+    stops = _stops(layout)
+    for line, types in stops.items():
+        ax.plot(0.0, rows[line], "o", color=DATA, markersize=7)
+        ax.text(-0.4, rows[line], " → ".join(types), va="center", ha="right", color=DATA, size=SIZE)
+    ends = [next(line for line, types in stops.items() if name in types) for name, *_ in (WAY[0], WAY[-1])]
+    ax.plot([0.0, 0.0], [rows[line] for line in ends], color=DATA, linewidth=2.2)
+
+
+def _stops(layout: Layout) -> dict[str, list[str]]:
+    """Types of the way by the line that makes them of earlier ones; what is new there, or else all of it."""
+    (first, *_), *later = WAY
+    stops = {file.line: [first] for file in layout.files.values() if first in file.classes}
+    known = {first}
+    for line in (line.name for line in layout.lines if not line.truth):
+        made = []
+        for i, (name, *_) in enumerate(later, start=1):
+            if line in makers(layout, {each for types in WAY[:i] for each in types}, name):
+                made.append(name)
+        if made:
+            stops[line] = [name for name in made if name not in known] or made
+            known |= set(made)
+    return stops

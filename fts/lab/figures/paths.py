@@ -1,0 +1,243 @@
+"""Recorded trainings -> figures and tables of chapter "paths": which terms when, how exact, where to stop.
+
+Green is a true term or the exact support, orange a false term or another support, in every figure.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+from matplotlib.gridspec import SubplotSpec
+
+from fts.lab.studies import published
+from fts.lab.studies.paths import Setting, counts, summarize_path, support_f1
+from fts.params.paper import SHORT_NAMES, TEST_SEEDS
+from fts.paths import stopping
+from fts.paths.recorder import SupportPath
+from fts.plotting import INK, PALETTE, WIDTH, Table, table
+from fts.problems.problems import problem
+
+_EXACT, _WRONG, _LINE = PALETTE[2], PALETTE[1], PALETTE[0]
+_TERMS = ListedColormap([_WRONG, _EXACT])
+# Where terms leave only after a share of a training, a part of the rest is magnified (the paper: 12 %).
+_LATE, _MAGNIFIED = 0.2, 0.12
+Zoom = tuple[float, float]
+_NAMES = {"ever": "ever", "held_out": "held-out minimum", "terminal": "at the end"}
+
+
+def title(setting: Setting) -> str:
+    """A setting as the figures name it."""
+    row, name, protocol = setting
+    return f"{row}, {SHORT_NAMES[name]}-{protocol}"
+
+
+def behaviors(paths: Mapping[Setting, SupportPath]) -> Figure:
+    """Per training: F1 of the support, and under it which terms were in it, over the whole training."""
+    rows = len(paths)
+    figure = plt.figure(figsize=(WIDTH, 2.5 * rows))
+    grid = figure.add_gridspec(rows, 1)
+    for i, (setting, path) in enumerate(paths.items()):
+        _behavior(figure, grid[i], path, title(setting), last=i == rows - 1)
+    return figure
+
+
+def all_seeds(paths: Mapping[Setting, Mapping[int, SupportPath]]) -> Figure:
+    """F1 over each training, one row per seed and one column per setting, as in the supplement.
+
+    A method that drops terms late has a narrow column more: the first eighth of what follows.
+    """
+    seeds = sorted({seed for runs in paths.values() for seed in runs})
+    columns = [place for setting, runs in paths.items() for place in _columns(setting, runs)]
+    figure, panels = plt.subplots(
+        len(seeds),
+        len(columns),
+        figsize=(WIDTH, 0.95 * len(seeds) + 0.7),
+        sharex="col",
+        sharey=True,
+        squeeze=False,
+        width_ratios=[1.0 if zoom is None else 0.6 for _, zoom in columns],
+    )
+    for axes, (setting, zoom) in zip(panels.T, columns, strict=True):
+        row, name, protocol = setting
+        place = f"{SHORT_NAMES[name]}-{protocol}"
+        axes[0].set_title(f"{row}\n{place}" if zoom is None else "\nmagnified", fontsize=9)
+        for ax, seed in zip(axes, seeds, strict=True):
+            if seed in paths[setting]:
+                f1_line(ax, paths[setting][seed], label=True, zoom=zoom)
+            elif zoom is None:
+                ax.text(0.5, 0.5, "not run yet", ha="center", va="center", fontsize=8, transform=ax.transAxes)
+            ax.tick_params(labelsize=8)
+        axes[-1].set_xlabel("progress", fontsize=9)
+    for ax, seed in zip(panels[:, 0], seeds, strict=True):
+        ax.set_ylabel(f"{seed}", fontsize=9)
+    return figure
+
+
+def _columns(setting: Setting, runs: Mapping[int, SupportPath]) -> list[tuple[Setting, Zoom | None]]:
+    begin = max((_sparse_share(path) for path in runs.values()), default=0.0)
+    late = begin > _LATE
+    return [(setting, None), *([(setting, (begin, begin + _MAGNIFIED * (1 - begin)))] if late else [])]
+
+
+def _sparse_share(path: SupportPath) -> float:
+    """The share of the training after which terms may be dropped."""
+    return float(path.about.get("sparse_from") or 0) / max(path.end, 1)
+
+
+def f1_line(ax: Axes, path: SupportPath, *, label: bool = False, zoom: Zoom | None = None) -> None:
+    """F1 as it was, unsmoothed; exact stretches green, a star at the first, a circle at the end."""
+    since, f1 = support_f1(path)
+    found = summarize_path(path)
+    ax.step(np.append(since, path.end) / path.end, np.append(f1, f1[-1]), where="post", color=INK, lw=0.9)
+    for start, stop in found.intervals:
+        ax.plot([start / path.end, max(stop, start) / path.end], [1, 1], color=_EXACT, lw=3.2)
+    low, high = zoom or (0.0, 1.0)
+    if found.first is not None and low <= found.first / path.end <= high:
+        ax.plot(found.first / path.end, 1, "*", color=_EXACT, ms=11, zorder=4, clip_on=False)
+        if label:
+            side = "left" if found.first < 0.5 * (low + high) * path.end else "right"
+            ax.annotate(
+                f"{found.first:,}",
+                (found.first / path.end, 1),
+                xytext=(7 if side == "left" else -7, 4),
+                textcoords="offset points",
+                ha=side,
+                fontsize=8,
+            )
+    if zoom is None:
+        color = _EXACT if found.terminal else _WRONG
+        ax.plot(1, f1[-1], "o", color=color, ms=6, zorder=5, clip_on=False)
+    ax.set(xlim=zoom or (0, 1.01), ylim=(-0.06, 1.35), yticks=[0, 1])
+
+
+def story(path: SupportPath) -> str:
+    """One training in words: when its support was exact, and what it ended with."""
+    found = summarize_path(path)
+    ended = ", ".join(path.names_at(path.end)) or "no term"
+    when = f"best F1 on the way {best(path):.2f}"
+    if found.first is not None:
+        stretches = f"{len(found.intervals)} stretches" if len(found.intervals) > 1 else "one stretch"
+        when = f"first exact at step {found.first:,}, in {stretches}"
+    return f"seed {path.about['seed']}, {_WORDS[found.behavior]}: {when}; step {path.end:,}: {ended}"
+
+
+def best(path: SupportPath) -> float:
+    """The highest F1 that the support had on the way."""
+    return float(support_f1(path)[1].max())
+
+
+def settled(path: SupportPath) -> float:
+    """The share of the training after which the support never changed again."""
+    return float(path.since[-1] / path.end)
+
+
+def table_s9(paths: Mapping[Setting, Mapping[int, SupportPath]]) -> Table:
+    """Trainings with the exact support ever, at the held-out minimum, at the end; the paper's in brackets."""
+    theirs, lines = published.paths(), []
+    for setting, runs in paths.items():
+        got = counts([summarize_path(path) for path in runs.values()])
+        cells = [
+            _of(got[name], got["runs"]) + (f" ({_count(theirs[setting][name])})" if setting in theirs else "")
+            for name in _NAMES
+        ]
+        lines.append((setting[0], f"{SHORT_NAMES[setting[1]]}-{setting[2]}", *cells))
+    return table(["method", "setting", *_NAMES.values()], lines)
+
+
+def differences(paths: Mapping[Setting, Mapping[int, SupportPath]]) -> list[str]:
+    """Where our counts cannot be the paper's, whatever the trainings still missing will do."""
+    lines = []
+    for setting, cells in published.paths().items():
+        runs = paths.get(setting, {})
+        got = counts([summarize_path(path) for path in runs.values()])
+        for name, theirs in cells.items():
+            if theirs is not None and not got[name] <= theirs <= got[name] + len(TEST_SEEDS) - len(runs):
+                lines.append(
+                    f"{title(setting)}, {_NAMES[name]}: {got[name]}/{got['runs']}, the paper {theirs}/5"
+                )
+    return lines
+
+
+def missing(paths: Mapping[Setting, Mapping[int, SupportPath]]) -> dict[str, list[int]]:
+    """Seeds whose training is not recorded yet, by setting."""
+    lacking = {
+        title(setting): [seed for seed in TEST_SEEDS if seed not in runs] for setting, runs in paths.items()
+    }
+    return {name: seeds for name, seeds in lacking.items() if seeds}
+
+
+def stopping_table(paths: Mapping[Setting, Mapping[int, SupportPath]]) -> Table:
+    """How often each stopping rule, which knows no truth, reports the exact support."""
+    lines = []
+    for setting, runs in paths.items():
+        got = counts([summarize_path(path) for path in runs.values()])
+        cells = [_of(got["stopped"][name], got["runs"]) for name in stopping.RULES]
+        lines.append((title(setting), *cells))
+    return table(["training", *stopping.RULES], lines)
+
+
+def visits(paths: Mapping[Setting, Mapping[int, SupportPath]]) -> Table:
+    """Every training: how it behaves, when it was first exact and for how much of it, what it ended with."""
+    lines = []
+    for setting, runs in paths.items():
+        for seed, path in runs.items():
+            found = summarize_path(path)
+            exact = sum(stop - start for start, stop in found.intervals) / path.end
+            first = "–" if found.first is None else f"{found.first:,} of {path.end:,}"
+            ended = ", ".join(path.names_at(path.end)) or "no term"
+            lines.append((title(setting), seed, found.behavior, first, f"{exact:.0%}", ended))
+    return table(["training", "seed", "behavior", "first exact", "exact for", "ended with"], lines)
+
+
+def _behavior(figure: Figure, place: SubplotSpec, path: SupportPath, text: str, *, last: bool) -> None:
+    halves = place.subgridspec(2, 1, height_ratios=[1, 2.4], hspace=0.02)
+    upper = figure.add_subplot(halves[0])
+    lower = figure.add_subplot(halves[1], sharex=upper)
+    f1_line(upper, path, label=True)
+    upper.set_title(f"{text}: {_WORDS[summarize_path(path).behavior]}", fontsize=10)
+    upper.set_ylabel("$F_1$", fontsize=10)
+    upper.tick_params(labelbottom=False, bottom=False, labelsize=8)
+    _barcode(lower, path)
+    lower.tick_params(axis="y", labelsize=11, left=False)
+    lower.tick_params(axis="x", labelsize=8)
+    lower.spines["left"].set_visible(False)
+    if last:
+        lower.set_xlabel("progress of the training", fontsize=10)
+    else:
+        lower.tick_params(labelbottom=False)
+
+
+_WORDS = {
+    "persists": "exact, and it stays",
+    "transient": "exact for a while, then lost",
+    "never": "never exact",
+}
+
+
+def _barcode(ax: Axes, path: SupportPath) -> None:
+    """One bar per term while it is in the support: true terms on top and green, false ones orange."""
+    true = {str(term) for term in problem(path.about["problem"]).equation.physical()}
+    order = sorted(range(len(path.terms)), key=lambda j: path.terms[j] not in true)
+    kind = np.array([path.terms[j] in true for j in order], dtype=float)
+    values = np.where(path.supports[:, order].T, kind[:, None], np.nan)
+    edges = np.append(path.since, path.end) / path.end
+    if len(edges) == 2 and edges[0] == edges[1]:
+        edges = np.array([0.0, 1.0])
+    rows = np.arange(len(order) + 1) - 0.5
+    ax.pcolormesh(edges, rows, np.ma.masked_invalid(values), cmap=_TERMS, vmin=0, vmax=1, rasterized=True)
+    for row in rows[1:-1]:
+        ax.axhline(row, color=INK, lw=0.25)
+    library = problem(path.about["problem"]).library
+    ax.set_yticks(range(len(order)), [f"${library[j].latex}$" for j in order])
+    ax.set_ylim(len(order) - 0.5, -0.5)
+
+
+def _of(count: int, runs: int) -> str:
+    return f"{count}/{runs}" if runs else "not run"
+
+
+def _count(value: int | None) -> str:
+    return "–" if value is None else f"{value}/5"

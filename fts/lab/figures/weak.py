@@ -1,0 +1,164 @@
+"""Kernels, patches, phases, columns and bounds -> the figures of the chapter on weak forms."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from fts.domain import Domain, grid_points
+from fts.equations.terms import Library, Term
+from fts.fields.frozen import Field
+from fts.params.types import WeakParams
+from fts.plotting import INK, PALETTE, WIDTH, Table, table
+from fts.weak.assembly import WeakSystem
+from fts.weak.bounds import EntryBounds
+from fts.weak.test_functions import bump, patch_centers, quadrature
+
+
+def written_terms(written: Sequence[str], terms: Sequence[Term]) -> Table:
+    """Terms as typed, and the scale, derivative and function read from them."""
+    rows = []
+    for text, term in zip(written, terms, strict=True):
+        letters = "".join(name * n for name, n in zip("xyz", term.alpha, strict=False))
+        q = Term((0, 0, 0), 1.0, term.q).latex
+        rows.append((text, f"${term.latex}$", f"{term.scale:.2g}", f"${letters or '1'}$", f"${q}$"))
+    return table(["typed", "read as", "scale", r"$\alpha$", "$q(u)$"], rows)
+
+
+def geometries(given: Mapping[str, WeakParams]) -> Table:
+    """Half-widths, patches, nodes, power and rule of each, axis by axis."""
+    rows = [
+        ("half-widths", *(", ".join(f"{h:.2g}" for h in one.half_widths) for one in given.values())),
+        ("patches", *(" × ".join(map(str, one.patches)) for one in given.values())),
+        ("nodes per patch", *(" × ".join(map(str, one.nodes)) for one in given.values())),
+        ("power $p$", *(one.power for one in given.values())),
+        ("rule", *(one.rule for one in given.values())),
+    ]
+    return table(["setting", *given], rows)
+
+
+def bumps(powers: Sequence[int], orders: Sequence[int]) -> Figure:
+    """rho_p and its derivatives, scaled to their largest values; one panel per order, a curve per power."""
+    s = np.linspace(-1.2, 1.2, 481)
+    figure, panels = plt.subplots(1, len(orders), figsize=(WIDTH, 0.4 * WIDTH), sharey=True, squeeze=False)
+    for ax, order in zip(panels[0], orders, strict=True):
+        for p, color in zip(powers, PALETTE, strict=False):
+            values = bump(s, p, order)
+            ax.plot(s, values / np.abs(values).max(), color=color, label=f"$p = {p}$")
+        ax.set_title(r"$\rho_p$" if order == 0 else rf"$\rho_p^{{({order})}}$")
+        ax.set(xlabel="$s$", xticks=[-1, 0, 1], yticks=[-1, 0, 1])
+        ax.axhline(0, color=INK, linewidth=0.5)
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=len(powers))
+    return figure
+
+
+def patch(field: Field, params: WeakParams, phase: Float[np.ndarray, " d1"], row: int) -> Figure:
+    """The field with the centers of a system's patches (left), one patch with its test function (right)."""
+    figure, (whole, near) = plt.subplots(1, 2, figsize=(WIDTH, 0.48 * WIDTH))
+    domain = field.domain
+    (hx, ht), p = params.half_widths, params.power
+    centers = grid_points(tuple(patch_centers(domain, params, phase)))
+    _map(whole, field, (domain.low[0], domain.high[0]), (domain.t0, domain.t1))
+    whole.plot(*centers.T, "+", color="white", markersize=3, markeredgewidth=0.6)
+    cx, ct = centers[row]
+    _map(near, field, (cx - 1.4 * hx, cx + 1.4 * hx), (ct - 1.4 * ht, ct + 1.4 * ht))
+    s = np.linspace(-1, 1, 81)
+    psi = np.outer(bump(s, p), bump(s, p))
+    near.contour(cx + hx * s, ct + ht * s, psi.T, levels=[0.05, 0.35, 0.7], colors="white", linewidths=1.0)
+    for ax in (whole, near):
+        box = Rectangle((cx - hx, ct - ht), 2 * hx, 2 * ht, fill=False, edgecolor=PALETTE[1], linewidth=1.5)
+        ax.add_patch(box)
+    whole.set_ylabel("$t$")
+    return figure
+
+
+def shifted(domain: Domain, params: WeakParams, phases: Float[np.ndarray, "n d1"]) -> Figure:
+    """Patch centers of several systems in a corner of the domain; the box is one spacing."""
+    figure, ax = plt.subplots(figsize=(WIDTH, 0.45 * WIDTH))
+    for phase, color in zip(phases, PALETTE, strict=False):
+        x, t = (axis[:4] for axis in patch_centers(domain, params, phase))
+        grid = grid_points((x, t))
+        ax.plot(*grid.T, "o", color=color, markersize=5, label=f"({phase[0]:.2f}, {phase[1]:.2f})")
+    corner = [axis[:2] for axis in patch_centers(domain, params, np.zeros(2))]
+    (x0, x1), (t0, t1) = corner
+    ax.add_patch(Rectangle((x0, t0), x1 - x0, t1 - t0, fill=False, edgecolor=INK, linestyle=":"))
+    ax.set(xlabel="$x$", ylabel="$t$")
+    ax.legend(title="phase", loc="center left", bbox_to_anchor=(1.0, 0.5), handletextpad=0.1)
+    return figure
+
+
+def noise(
+    levels: Sequence[float],
+    strong: Float[np.ndarray, "levels J"],
+    weak: Float[np.ndarray, "levels J"],
+    library: Library,
+) -> Figure:
+    """Relative error of every column against the noise: pointwise derivatives (left), weak form (right)."""
+    figure, panels = plt.subplots(1, 2, figsize=(WIDTH, 0.5 * WIDTH), sharey=True, sharex=True)
+    for ax, errors, title in zip(panels, (strong, weak), ("strong form", "weak form"), strict=True):
+        for j, term in enumerate(library):
+            ax.loglog(levels, errors[:, j], "o-", color=PALETTE[j], markersize=4, label=f"${term.latex}$")
+        ax.axhline(1.0, color=INK, linewidth=0.8, linestyle=":")
+        ax.set(title=title)
+    figure.supxlabel("noise / deviation of $u$", color=INK, fontsize=12)
+    panels[0].set_ylabel("relative error")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(library))
+    return figure
+
+
+def bounds(ours: WeakSystem, reference: WeakSystem, bound: EntryBounds) -> Figure:
+    """Every entry's actual error against its bound; on the diagonal the bound would be attained."""
+    actual = np.abs(ours.A - reference.A)
+    figure, ax = plt.subplots(figsize=(0.75 * WIDTH, 0.6 * WIDTH))
+    drawn = [j for j in range(len(ours.library)) if bound.A[:, j].any()]
+    for j, color in zip(drawn, [*PALETTE, INK], strict=False):
+        ax.loglog(bound.A[:, j], actual[:, j], ".", color=color, markersize=3.5)
+        ax.plot([], [], "o", color=color, label=f"${ours.library[j].latex}$")
+    ends = np.array([bound.A[:, drawn].min(), bound.A.max()])
+    ax.plot(ends, ends, color=INK, linewidth=0.8)
+    ax.set(xlabel="bound", ylabel="actual error", ylim=(1e-4 * ends[0], 2 * ends[1]))
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), handletextpad=0.1)
+    return figure
+
+
+def convergence(
+    nodes: Sequence[int], errors: Float[np.ndarray, "sizes J"], library: Library, order: float
+) -> Figure:
+    """Relative quadrature error of every column against the nodes per axis, with a slope to compare."""
+    figure, ax = plt.subplots(figsize=(0.75 * WIDTH, 0.5 * WIDTH))
+    for j, term in enumerate(library):
+        ax.loglog(nodes, errors[:, j], "o-", color=PALETTE[j], markersize=4, label=f"${term.latex}$")
+    n = np.array(nodes, dtype=float)
+    guide = 4 * errors.max() * (n / n[0]) ** -order
+    ax.loglog(n, guide, color=INK, linewidth=0.8, linestyle=":", label=rf"$n^{{-{order:g}}}$")
+    ax.set(ylim=(0.3 * errors.min(), None))
+    _label_nodes(ax, nodes)
+    return figure
+
+
+def rules(nodes: Sequence[int], errors: Mapping[str, Sequence[float]]) -> Figure:
+    """Relative error of the worst column against the nodes per axis, for each quadrature rule."""
+    figure, ax = plt.subplots(figsize=(0.75 * WIDTH, 0.45 * WIDTH))
+    for color, (rule, values) in zip(PALETTE, errors.items(), strict=False):
+        ax.loglog(nodes, values, "o-", color=color, markersize=4, label=rule)
+    _label_nodes(ax, nodes)
+    return figure
+
+
+def _label_nodes(ax: Axes, nodes: Sequence[int]) -> None:
+    ax.set(xlabel="nodes per axis", ylabel="relative error")
+    ax.set_xticks(nodes, [str(each) for each in nodes])
+    ax.minorticks_off()
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
+def _map(ax: Axes, field: Field, x: tuple[float, float], t: tuple[float, float]) -> None:
+    """The field on a rectangle of space-time."""
+    axes = [low + (high - low) * (1 + quadrature(300)[0]) / 2 for low, high in (x, t)]
+    ax.pcolormesh(*axes, field.on_grid(*axes).T, rasterized=True)
+    ax.set(xlabel="$x$", xlim=x, ylim=t)
+    ax.spines[:].set_visible(False)

@@ -1,0 +1,230 @@
+"""The package's own import graph: its files -> lines of reading order, imports, and what breaks the order.
+
+The order is the docstring of the package: one indented line per module or folder, which ends in a slash, and
+a dashed line where the truth begins. Everything is read from the files; nothing is imported.
+"""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the reading order: a module, or a folder with everything in it."""
+
+    name: str
+    folder: bool
+    says: str
+    truth: bool  # stands below the dashed line
+
+    def __str__(self) -> str:
+        return self.name + "/" * self.folder
+
+
+@dataclass(frozen=True)
+class File:
+    """One file: dotted name, syntax tree, and what it imports, anywhere and when it is itself imported."""
+
+    name: str
+    path: Path
+    tree: ast.Module
+    length: int
+    anywhere: frozenset[str]
+    at_import: frozenset[str]
+
+    @property
+    def line(self) -> str:
+        """Name of the line it belongs to."""
+        return self.name.split(".")[1]
+
+    @property
+    def classes(self) -> list[str]:
+        """Public classes it defines."""
+        defined = [node.name for node in ast.walk(self.tree) if isinstance(node, ast.ClassDef)]
+        return [name for name in defined if not name.startswith("_")]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Lines in reading order and the files by dotted name, without the package's own `__init__`."""
+
+    package: str
+    lines: tuple[Line, ...]
+    files: dict[str, File]
+
+    def of(self, line: str) -> list[File]:
+        """The files of a line."""
+        return [file for file in self.files.values() if file.line == line]
+
+    def imports(self, line: str) -> set[str]:
+        """Other lines that a line imports, inside functions too."""
+        found = {name for file in self.of(line) for name in file.anywhere}
+        return {name.split(".")[1] for name in found if name in self.files} - {line}
+
+
+def read_layout(root: Path = HERE) -> Layout:
+    """The layout of the package in the folder `root`."""
+    paths = {_dotted(root, path): path for path in sorted(root.rglob("*.py"))}
+    inner = set(paths) - {root.name}
+    files = {name: _file(name, paths[name], inner, root.name) for name in sorted(inner)}
+    return Layout(root.name, _lines((root / "__init__.py").read_text()), files)
+
+
+def missing_lines(layout: Layout) -> list[str]:
+    """Modules and folders without a line, and lines without a module or folder."""
+    listed = [str(line) for line in layout.lines]
+    folders = {file.line for file in layout.files.values() if _in_folder(file)}
+    present = {file.line + "/" * (file.line in folders) for file in layout.files.values()}
+    found = [f"{name} stands in the order, but not on disk" for name in listed if name not in present]
+    found += [f"{name} has no line in the order" for name in sorted(present - set(listed))]
+    return found + [f"{name} has two lines" for name in sorted(set(listed)) if listed.count(name) > 1]
+
+
+def upward_imports(layout: Layout) -> list[str]:
+    """Imports of a line that stands below the importing one, or of the package itself, which reaches all."""
+    place = {line.name: i for i, line in enumerate(layout.lines)}
+    found = []
+    for file in layout.files.values():
+        for name in sorted(file.anywhere):
+            if name == layout.package:
+                found.append(f"{file.name} imports {name} itself: import the module that has the name")
+            elif name in layout.files and place.get(name.split(".")[1], -1) > place.get(file.line, -1):
+                found.append(f"{file.name} imports {name}, which stands below it")
+    return found
+
+
+def cycles(layout: Layout) -> list[str]:
+    """Files that import each other in a circle: no order in which a reader could take them."""
+    circles = [name for name in layout.files if name in _reached(layout, name, "anywhere")]
+    return [f"{name} is part of a circle of imports" for name in circles]
+
+
+def entangled_methods(layout: Layout) -> list[str]:
+    """Methods of `baselines` that import each other; a method is a file that `methods` lists."""
+    listed = layout.files[f"{layout.package}.methods"].anywhere
+    methods = [file for file in layout.of("baselines") if file.name in listed]
+    return [
+        f"{file.name} imports {other}, another method"
+        for file in methods
+        for other in sorted(file.anywhere & {method.name for method in methods})
+    ]
+
+
+def truth_leaks(layout: Layout) -> list[str]:
+    """Files above the dashed line from which imports, however many, lead below it."""
+    below = {line.name for line in layout.lines if line.truth}
+    found = []
+    for file in layout.files.values():
+        if file.line not in below:
+            seen = {name for name in _reached(layout, file.name, "anywhere") if name.split(".")[1] in below}
+            found += [f"{file.name} reaches {name}, the truth" for name in sorted(seen)]
+    return found
+
+
+def importers(layout: Layout, library: str) -> set[str]:
+    """Files whose import imports the library, `torch` say, themselves or through other files."""
+    direct = {
+        name
+        for name, file in layout.files.items()
+        if any(other.split(".")[0] == library for other in file.at_import)
+    }
+    return {name for name in layout.files if ({name} | _reached(layout, name, "at_import")) & direct}
+
+
+def makers(layout: Layout, given: Iterable[str], made: str) -> list[str]:
+    """Lines, in reading order, with a public function or method from one of the types `given` to `made`."""
+    return [
+        line.name
+        for line in layout.lines
+        if any(
+            made in back and set(given) & taken
+            for file in layout.of(line.name)
+            for taken, back in _signatures(file.tree)
+        )
+    ]
+
+
+def _signatures(tree: ast.Module) -> Iterator[tuple[set[str], set[str]]]:
+    """Names of types that each public function takes and gives back; a method takes its class."""
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    for home, body in [("", tree.body), *((node.name, node.body) for node in classes)]:
+        for node in body:
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                taken = [argument.annotation for argument in (*node.args.args, *node.args.kwonlyargs)]
+                yield {home}.union(*map(_types, taken)), _types(node.returns)
+
+
+def _types(annotation: ast.expr | None) -> set[str]:
+    return {node.id for node in ast.walk(annotation) if isinstance(node, ast.Name)} if annotation else set()
+
+
+def _dotted(root: Path, path: Path) -> str:
+    parts = (root.name, *path.relative_to(root).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _in_folder(file: File) -> bool:
+    return file.name.count(".") > 1 or file.path.name == "__init__.py"
+
+
+def _lines(text: str) -> tuple[Line, ...]:
+    lines, truth = [], False
+    for row in (ast.get_docstring(ast.parse(text)) or "").splitlines():
+        truth = truth or row.startswith("    -----")
+        if match := re.fullmatch(r" {4}(\w+)(/?) {2,}(\S.*)", row):
+            name, slash, says = match.groups()
+            lines.append(Line(name, bool(slash), says, truth))
+    return tuple(lines)
+
+
+def _file(name: str, path: Path, inner: set[str], package: str) -> File:
+    text = path.read_text()
+    tree = ast.parse(text, filename=str(path))
+    home = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    anywhere = frozenset(_names(ast.walk(tree), home, inner | {package}))
+    at_import = frozenset(_names(_outside_functions(tree), home, inner | {package}))
+    # Importing a file runs the `__init__` of its folder, and of the folders of what it imports.
+    folders = {other.rpartition(".")[0] for other in at_import | {name}} & inner
+    return File(name, path, tree, len(text.splitlines()), anywhere, at_import | folders - {name})
+
+
+def _names(nodes: Iterable[ast.AST], home: str, known: set[str]) -> Iterator[str]:
+    """Dotted names of imported modules; `from fts.lab.figures import style` is fts.plotting."""
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = ".".join(home.split(".")[: len(home.split(".")) + 1 - node.level]) if node.level else ""
+            base = ".".join(part for part in (above, node.module) if part)
+            whole = {f"{base}.{alias.name}" for alias in node.names}
+            yield from whole & known
+            if whole - known:
+                yield base
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            name = node.args[0]
+            # A computed name may be any module: as if the package itself were imported.
+            yield str(name.value) if isinstance(name, ast.Constant) else home.split(".")[0]
+
+
+def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
+    guarded = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    if not guarded and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        yield node
+        for child in ast.iter_child_nodes(node):
+            yield from _outside_functions(child)
+
+
+def _reached(layout: Layout, start: str, when: str) -> set[str]:
+    """Files that imports lead to from one file; the file itself only when a circle leads back."""
+    seen: set[str] = set()
+    waiting = [start]
+    while waiting:
+        for name in (getattr(layout.files[waiting.pop()], when) & set(layout.files)) - seen:
+            seen.add(name)
+            waiting.append(name)
+    return seen

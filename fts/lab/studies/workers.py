@@ -1,0 +1,126 @@
+"""Tasks -> records: spread over Dask, each appended as it finishes, so a study goes on where it was stopped.
+
+Workers are local processes of one thread each, or those of a scheduler somewhere else.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tqdm.auto import tqdm
+
+from fts.lab.studies import records, runs
+from fts.lab.studies.records import RunRecord
+from fts.lab.studies.runs import Task
+
+# Parallelism is over runs: linear algebra stays on one thread.
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+# Dask has workers return freed memory to the system at once. Training frees and takes the same megabyte at
+# every step and would spend half of its time on page faults; so would a profiler that stops it all the time.
+_KEEP_MEMORY = str(1 << 30)
+_DASK = {
+    "distributed.nanny.pre-spawn-environ": {
+        "MALLOC_TRIM_THRESHOLD_": _KEEP_MEMORY,
+        "MALLOC_MMAP_THRESHOLD_": _KEEP_MEMORY,
+        **dict.fromkeys(_THREAD_VARIABLES, "1"),
+    },
+    "distributed.worker.profile.enabled": False,
+}
+# Times Dask moves a run whose worker died to another one before it is recorded as failed.
+_RETRIES = 3
+
+
+def run_study(
+    tasks: Iterable[Task],
+    path: Path,
+    client: Any,
+    *,
+    again: bool = False,
+    run: Callable[[Task], RunRecord] | None = None,
+    complete: Callable[[Task], bool] = lambda task: True,
+) -> list[RunRecord]:
+    """Runs the tasks `path` does not record yet, appending each as it finishes; `again` repeats failures.
+
+    A recorded task that is not `complete`, because the run leaves more than its record, runs once more.
+    Trainings keep their state beside `path` until they are recorded, so a killed study loses minutes.
+    """
+    trainings = path.with_suffix(".training")
+    run = run or partial(runs.run, trainings=trainings)
+    known = {one.key: one for one in records.read(path)} if path.is_file() else {}
+    failed = {key for key, one in known.items() if one.error}
+    todo = [
+        task
+        for task in tasks
+        if task.key not in known or (again if task.key in failed else not complete(task))
+    ]
+    made = []
+    with tqdm(total=len(todo), desc=path.stem, unit="run", disable=None) as bar:
+        for record in _finished(client, run, todo):
+            records.append(path, record)
+            runs.training_file(trainings, record.key).unlink(missing_ok=True)
+            made.append(record)
+            bar.set_postfix_str(f"{record.problem}-{record.protocol} {record.seed}: {_outcome(record)}")
+            bar.update()
+    return made
+
+
+@contextmanager
+def workers(scheduler: str | None, count: int | None) -> Iterator[Any]:
+    """A Dask client: of `scheduler`, or of `count` local processes (all cores) with one thread each."""
+    try:
+        import dask
+        from distributed import Client, LocalCluster
+    except ImportError:
+        raise ValueError("studies run on Dask: install the extra, pip install 'fts[studies]'") from None
+    if scheduler:
+        with Client(scheduler) as client:
+            yield client
+        return
+    # Any free port: two studies side by side would quarrel over the usual one.
+    local: dict[str, Any] = {
+        "threads_per_worker": 1,
+        "processes": True,
+        "host": "127.0.0.1",
+        "dashboard_address": "127.0.0.1:0",
+        "silence_logs": logging.CRITICAL,
+    }
+    with (
+        dask.config.set(_DASK | {"distributed.scheduler.allowed-failures": _RETRIES}),
+        LocalCluster(n_workers=count or os.cpu_count() or 1, **local) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def _finished(client: Any, run: Callable[[Task], RunRecord], tasks: Sequence[Task]) -> Iterator[RunRecord]:
+    from distributed import as_completed
+
+    # Dask hands the run of a dead worker to another; `pure=False` keeps runs of an earlier study apart.
+    futures = {client.submit(run, task, pure=False): task for task in tasks}
+    for future in as_completed(futures):
+        error = future.exception()
+        if error is None:
+            yield future.result()
+        else:
+            yield runs.failure(futures[future], f"{type(error).__name__}: {error}")
+        future.release()
+
+
+def _outcome(record: RunRecord) -> str:
+    if record.error:
+        return "failed"
+    field = f"E_u {record.score['e_u']:.2g}" if "e_u" in record.score else ""
+    if "exact" not in record.score:  # a study of fields selects nothing
+        return field
+    word = "exact" if record.score["exact"] else "not exact"
+    return f"{word}, E_xi {record.score['e_xi']:.2g}{f', {field}' if field else ''}"
+
+
+def one_thread() -> None:
+    """Keep linear algebra of this process, and of those it starts, on one thread."""
+    for name in _THREAD_VARIABLES:
+        os.environ[name] = "1"

@@ -1,0 +1,209 @@
+"""The style of figures and tables, for light and for dark pages, and the pictures of a selection's trace."""
+
+import html
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import matplotlib as mpl
+import numpy as np
+from cycler import cycler
+from matplotlib import pyplot as plt
+from matplotlib.colors import LinearSegmentedColormap, to_rgba
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from fts.selection.selection import Candidates, Trace
+
+# Okabe and Ito's colors without black and yellow, which vanish on a dark and on a light page.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+# A gray with about the same contrast, 4.2 and 4.4 to 1, against the theme's white and its near black.
+INK = "#7B7B7B"
+# Perceptually uniform, readable without color.
+FIELD_MAP = "viridis"
+# Zero is the page itself, light or dark: blue below it, orange above, stronger with size.
+SIGNED_MAP = LinearSegmentedColormap.from_list(
+    "signed",
+    [
+        (0.0, to_rgba(PALETTE[0])),
+        (0.5, to_rgba(PALETTE[0], 0)),
+        (0.5, to_rgba(PALETTE[1], 0)),
+        (1.0, to_rgba(PALETTE[1])),
+    ],
+)
+WIDTH = 5.2  # inches: text of a figure as wide as a phone is still as large as a caption
+_FORMULA = re.compile(r"\$([^$]+)\$")
+_SIGNS = re.compile(r"[\\`*_{}\[\]<>#|+%~-]")  # what Markdown would read as markup
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under a header: numbered in the book, HTML in notebooks, text in `print`. $...$ is a formula."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    name: str = ""  # the book refers to it: {numref}`name`
+    caption: str = ""
+
+    def titled(self, name: str, caption: str) -> "Table":
+        """The same table with the name it is referred to by and the caption above it."""
+        return replace(self, name=name, caption=caption)
+
+    def flipped(self, heading: str) -> "Table":
+        """Columns as rows, for a table that is wide and low; `heading` stands above the old headings."""
+        _, *columns = zip(self.header, *self.rows, strict=True)
+        return replace(self, header=(heading, *(row[0] for row in self.rows)), rows=tuple(columns))
+
+    def __str__(self) -> str:
+        lines = (self.header, *self.rows)
+        widths = [max(len(line[i]) for line in lines) for i in range(len(self.header))]
+        return "\n".join(
+            "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)) for line in lines
+        )
+
+    def _repr_html_(self) -> str:
+        caption = f"<caption>{_in_html(self.caption)}</caption>" if self.caption else ""
+        head = "".join(f'<th scope="col">{_in_html(text)}</th>' for text in self.header)
+        lines = []
+        for first, *rest in self.rows:
+            cells = "".join(f"<td>{_in_html(text)}</td>" for text in rest)
+            lines.append(f'<tr><th scope="row">{_in_html(first)}</th>{cells}</tr>')
+        body = "".join(lines)
+        return f'<table class="table">{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+    def _repr_markdown_(self) -> str:
+        """For the book, where Sphinx numbers the table and typesets its formulas."""
+        options = f":name: {self.name}\n" if self.name else ""
+        lines = [f"````{{list-table}} {self.caption}\n{options}:header-rows: 1\n:stub-columns: 1\n"]
+        for row in (self.header, *self.rows):
+            cells = [_in_markdown(cell) for cell in row]
+            lines += [f"* - {cells[0]}", *(f"  - {cell}" for cell in cells[1:])]
+        return "\n".join([*lines, "````"])
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
+    """A table of the rows' values as text."""
+    body = tuple(tuple(str(value) for value in row) for row in rows)
+    for row in body:
+        if len(row) != len(header):
+            raise ValueError(
+                f"row {row} has {len(row)} cells under {len(header)} headings: give one per heading"
+            )
+    if not all(header):
+        raise ValueError(f"a heading of {tuple(header)} is empty: say what stands below it")
+    return Table(tuple(header), body)
+
+
+def use_style() -> None:
+    """Set matplotlib's defaults to the book's: no background, gray ink, the palette, one column wide."""
+    mpl.rcParams.update(
+        {
+            "axes.edgecolor": INK,
+            "axes.facecolor": "none",
+            "axes.labelcolor": INK,
+            "axes.labelsize": 13,
+            "axes.linewidth": 0.8,
+            "axes.prop_cycle": cycler(color=PALETTE),
+            "axes.spines.right": False,
+            "axes.spines.top": False,
+            "axes.titlecolor": INK,
+            "axes.titlelocation": "left",
+            "axes.titlesize": 11,
+            "figure.constrained_layout.use": True,
+            "figure.dpi": 180,
+            "figure.facecolor": "none",
+            "figure.figsize": (WIDTH, 0.5 * WIDTH),
+            "font.size": 11,
+            "grid.color": INK,
+            "grid.linewidth": 0.5,
+            "image.cmap": FIELD_MAP,
+            "legend.frameon": False,
+            "legend.labelcolor": INK,
+            "lines.linewidth": 1.6,
+            "mathtext.fontset": "cm",
+            "savefig.facecolor": "none",
+            "text.color": INK,
+            "xtick.color": INK,
+            "ytick.color": INK,
+        }
+    )
+
+
+# Risks that span more than this factor are drawn on a logarithmic axis.
+_WIDE_RANGE = 10.0
+
+
+def proposals(candidates: Candidates) -> Figure:
+    """Which support each generation system proposes at each threshold; one color per distinct support."""
+    ranks = np.argsort(np.argsort([-count for count in candidates.counts], kind="stable"))
+    shown = min(len(candidates.supports), len(PALETTE))
+    colors = [*PALETTE[: shown - 1], INK] if len(candidates.supports) > shown else PALETTE[:shown]
+    values = np.minimum(ranks[candidates.proposals], len(colors) - 1)
+    figure, ax = plt.subplots(figsize=(WIDTH, WIDTH))
+    for (row, column), value in np.ndenumerate(values):
+        ax.add_patch(Rectangle((column + 0.04, row + 0.04), 0.92, 0.92, color=colors[value], linewidth=0))
+    ax.set(xlim=(0, values.shape[1]), ylim=(0, values.shape[0]))
+    ax.set_xticks(np.arange(len(candidates.thresholds)) + 0.5, [f"{t:.3g}" for t in candidates.thresholds])
+    ax.set_yticks(np.arange(len(values)) + 0.5, [str(r + 1) for r in range(len(values))])
+    ax.set(xlabel=r"threshold $m\lambda_0$", ylabel="generation system")
+    ax.spines[:].set_visible(False)
+    ax.tick_params(length=0)
+    order = np.argsort(ranks)
+    for place, color in enumerate(colors):
+        rest = len(candidates.supports) > shown and place == len(colors) - 1
+        index = int(order[place])
+        text = "other supports" if rest else f"{candidates.counts[index]}: {support_text(candidates, index)}"
+        ax.plot([], [], "s", color=color, markersize=8, label=text)
+    figure.legend(loc="outside lower left", handletextpad=0.2, title="times: support", alignment="left")
+    return figure
+
+
+def recurrence(candidates: Candidates, tau: float) -> Figure:
+    """Term frequencies against the stability threshold tau."""
+    figure, ax = plt.subplots(figsize=(WIDTH, 0.36 * WIDTH))
+    pi = candidates.pi
+    places = np.arange(len(pi))
+    ax.bar(places, pi, color=[PALETTE[0] if value >= tau else INK for value in pi], width=0.65)
+    ax.axhline(tau, color=PALETTE[1], linewidth=1.2)
+    ax.annotate(rf"$\tau = {tau:g}$", (-0.45, tau + 0.02), color=PALETTE[1], va="bottom")
+    labels = [f"${term.latex}$" for term in candidates.library]
+    ax.set_xticks(places, labels)
+    ax.set(ylabel=r"recurrence $\pi_j$", ylim=(0, 1.05))
+    ax.tick_params(axis="x", length=0)
+    return figure
+
+
+def risks(trace: Trace) -> Figure:
+    """Validation risks of the eligible supports, their means with one standard error, and the rule's line."""
+    rows = sorted(range(len(trace.eligible)), key=lambda row: trace.mu[row])
+    figure, ax = plt.subplots(figsize=(WIDTH, (0.14 + 0.075 * len(rows)) * WIDTH))
+    for height, row in enumerate(reversed(rows)):
+        chosen = row == trace.winner
+        color = PALETTE[0] if chosen else INK
+        ax.plot(trace.risks[row], np.full(trace.risks.shape[1], height), "|", color=color, markersize=7)
+        ax.errorbar(trace.mu[row], height, xerr=trace.se[row], fmt="o", color=color, markersize=5, capsize=3)
+    ax.axvline(trace.bound, color=PALETTE[1], linewidth=1.2)
+    ax.annotate(r" $\mu + \mathrm{se}$ of the lowest", (trace.bound, len(rows) - 0.45), color=PALETTE[1])
+    names = [support_text(trace.candidates, trace.eligible[row]) for row in reversed(rows)]
+    ax.set_yticks(range(len(rows)), names)
+    ax.set(xlabel="normalized validation risk", ylim=(-0.6, len(rows) - 0.2))
+    if trace.risks.max() > _WIDE_RANGE * trace.risks.min() > 0:
+        ax.set_xscale("log")
+    ax.spines["left"].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    return figure
+
+
+def support_text(candidates: Candidates, index: int) -> str:
+    terms = [candidates.library[j].latex for j in candidates.supports[index]]
+    return r"$\{" + r",\; ".join(terms) + r"\}$"
+
+
+def _in_html(text: str) -> str:
+    parts = _FORMULA.split(html.escape(text))
+    return "".join(f'<span class="math">\\({one}\\)</span>' if i % 2 else one for i, one in enumerate(parts))
+
+
+def _in_markdown(text: str) -> str:
+    parts = _FORMULA.split(text)
+    return "".join(f"${one}$" if i % 2 else _SIGNS.sub(r"\\\g<0>", one) for i, one in enumerate(parts))

@@ -1,0 +1,1 @@
+"""What every selector shares: sparse regression, moments, support search, jackknife, instruments."""

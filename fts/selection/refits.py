@@ -1,0 +1,192 @@
+"""Refits of a selected support over the rows of all systems: pooled least squares and Tukey's biweight.
+
+On a frozen field the residuals of the right equation have heavy tails: a few patches lie where the field is
+badly reconstructed. Reweighting takes those rows out; a field that knows its posterior variance says
+beforehand which rows they are. No truth enters; held-out regions decide which refit is preferred.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from fts.equations.terms import Library
+from fts.fields.frozen import Field
+from fts.params.types import SVWSParams, WeakParams
+from fts.selection import sparse
+from fts.selection.selection import Refit, Selection
+from fts.weak.assembly import WeakSystem, assemble
+
+# Tukey's constant: 95 % efficiency where the residuals are Gaussian after all.
+_TUNING = 4.685
+# A Gaussian's standard deviation is this multiple of its median absolute value.
+_MAD = 1.4826
+_ITERATIONS, _RESTARTED = 30, 5
+# Coefficients that move by less than this fraction have settled.
+_SETTLED = 1e-12
+# Regions held out in turn: enough for a standard error, few enough that each is longer than a field error.
+_REGIONS = 16
+# A variance varies with the distance to samples, far slower than a field: fewer nodes per axis do.
+_COARSER, _COARSEST = 4, 6
+_FLOOR = 1e-3
+
+
+def refits(
+    selection: Selection,
+    training: Sequence[WeakSystem],
+    validation: Sequence[WeakSystem],
+    params: SVWSParams,
+    variances: Float[np.ndarray, " m"] | None = None,
+) -> Selection:
+    """The selection with its refits beside the paper's ridge; the one that depends least on any region leads.
+
+    Pooled and robust coefficients use the rows of all systems. Which of them is preferred is decided by what
+    happens to each when a region of space-time is held out (`deviations`); the median residual on the
+    validation rows, of coefficients fitted without them, is reported beside it. With the rows' `variances`
+    (`row_variances`) both are also fitted to weighted rows, and one of these leads.
+    """
+    support, every, held = selection.xi != 0, (*training, *validation), stack(validation)
+    by_system = np.array([sparse.refit(one.A, one.b, support, params.ridge) for one in every])
+    A, b = stack(every)
+    blocks = regions(np.concatenate([one.centers for one in every]))
+    spread = by_system.std(axis=0, ddof=1) if len(every) > 1 else np.zeros(len(support))
+    found = {"ridge": Refit(selection.xi, spread, risk(*held, selection.xi))}
+    cut = len(b) - len(held[1])
+    roots = _row_roots(len(b), variances)
+    for prefix, root in roots.items():
+        rows, values = A * root[:, None], b * root
+        for name, fit in ((f"{prefix}pooled", pooled), (f"{prefix}robust", tukey)):
+            xi = fit(rows, values, support)
+            again = pooled if fit is pooled else partial(tukey, start=xi)
+            deviation = deviations(rows, values, support, blocks, again)
+            found[name] = Refit(xi, deviation, risk(*held, fit(rows[:cut], values[:cut], support)))
+    # Weighted rows lead where their variances are known. Compared in units of the columns, so that no
+    # coefficient's physical unit decides.
+    leading, norms = list(roots)[-1], np.linalg.norm(A, axis=0)
+    preferred = min(
+        (f"{leading}pooled", f"{leading}robust"),
+        key=lambda name: float(np.linalg.norm(found[name].deviation * norms)),
+    )
+    return replace(selection, xi=found[preferred].xi, refits=found, preferred=preferred)
+
+
+def row_variances(
+    variance: Field, params: WeakParams, systems: Sequence[WeakSystem]
+) -> Float[np.ndarray, " m"]:
+    """The field's variance under the test function of each row of all systems, on a coarser quadrature."""
+    coarse, only = replace(params, nodes=coarser(params)), Library.parse(["u"])
+    return np.concatenate([assemble(variance, only, coarse, one.phase).A[:, 0] for one in systems])
+
+
+def coarser(params: WeakParams) -> tuple[int, ...]:
+    """Nodes per axis that integrate a variance under the test functions."""
+    return tuple(max(_COARSEST, n // _COARSER) for n in params.nodes)
+
+
+def row_root(count: int, variances: Float[np.ndarray, " m"] | None) -> Float[np.ndarray, " m"]:
+    """Square roots of the weights that lead: 1 / variance where variances are known, else equal."""
+    return list(_row_roots(count, variances).values())[-1]
+
+
+def _row_roots(count: int, variances: Float[np.ndarray, " m"] | None) -> dict[str, np.ndarray]:
+    """Square roots of the rows' weights, equal or 1 / variance, by the prefix of the refits' names."""
+    equal = {"": np.ones(count)}
+    if variances is None:
+        return equal
+    if variances.shape != (count,) or not (variances >= 0).all():
+        raise ValueError(
+            f"variances of shape {variances.shape} for {count} rows: give one, not negative, each"
+        )
+    typical = float(np.median(variances))
+    if typical == 0:
+        return equal
+    # Rows far better than the typical one are limited by quadrature and freezing, not by their variance.
+    return equal | {"weighted ": np.sqrt(typical / (variances + _FLOOR * typical))}
+
+
+def regions(centers: Float[np.ndarray, "m d1"]) -> Int[np.ndarray, " m"]:
+    """About sixteen boxes of space-time of equal size, as a number per patch: field errors are local."""
+    per_axis = max(2, round(_REGIONS ** (1 / centers.shape[1])))
+    low, high = centers.min(axis=0), centers.max(axis=0)
+    place = (centers - low) / np.where(high > low, high - low, 1.0) * per_axis
+    return np.clip(place, 0, per_axis - 1).astype(int) @ per_axis ** np.arange(centers.shape[1])
+
+
+def deviations(
+    A: Float[np.ndarray, "m J"],
+    b: Float[np.ndarray, " m"],
+    support: Bool[np.ndarray, " J"],
+    blocks: Int[np.ndarray, " m"],
+    fit: Callable[..., np.ndarray],
+) -> Float[np.ndarray, " J"]:
+    """Delete-one-region jackknife standard errors of a fit, se^2 = (n-1)/n sum_k (xi_-k - mean)^2."""
+    names = np.unique(blocks)
+    if len(names) < 2 or not support.any():
+        return np.zeros(len(support))
+    left = np.array([fit(A[blocks != k], b[blocks != k], support) for k in names])
+    return np.sqrt((len(names) - 1) * left.var(axis=0))
+
+
+def stack(systems: Sequence[WeakSystem]) -> tuple[Float[np.ndarray, "m J"], Float[np.ndarray, " m"]]:
+    """The rows of all systems as one."""
+    return np.concatenate([one.A for one in systems]), np.concatenate([one.b for one in systems])
+
+
+def pooled(
+    A: Float[np.ndarray, "m J"], b: Float[np.ndarray, " m"], support: Bool[np.ndarray, " J"]
+) -> Float[np.ndarray, " J"]:
+    """Ordinary least squares on the support."""
+    return sparse.refit(A, b, support, 0.0)
+
+
+def tukey(
+    A: Float[np.ndarray, "m J"],
+    b: Float[np.ndarray, " m"],
+    support: Bool[np.ndarray, " J"],
+    start: Float[np.ndarray, " J"] | None = None,
+) -> Float[np.ndarray, " J"]:
+    """Iteratively reweighted least squares on the support, w = (1 - (r / c s)^2)^2 within c s and 0 beyond.
+
+    The scale s is 1.4826 times the median absolute residual; a fit that meets half of the rows is final. From
+    a `start` close to the solution, as in the jackknife, a few iterations suffice.
+    """
+    xi = np.zeros(len(support))
+    if not support.any():
+        return xi
+    normal = sparse.normalize(A[:, support], b)
+    everything = np.ones(int(support.sum()), dtype=bool)
+    x = sparse.solve(normal, everything, 0.0) if start is None else start[support] * normal.norms
+    for _ in range(_ITERATIONS if start is None else _RESTARTED):
+        weights = biweights(normal.A @ x - b)
+        if weights is None:
+            break
+        root = np.sqrt(weights)
+        x, before = _weighted(normal, root, everything), x
+        if np.abs(x - before).max() <= _SETTLED * np.abs(x).max():
+            break
+    xi[support] = normal.physical(x)
+    return xi
+
+
+def _weighted(normal: sparse.NormalSystem, root: np.ndarray, everything: np.ndarray) -> np.ndarray:
+    # Unit columns lose some of their length to the weights, never their order of magnitude, so they are kept.
+    rows = sparse.NormalSystem(normal.A * root[:, None], normal.b * root, normal.norms)
+    return sparse.solve(rows, everything, 0.0)
+
+
+def biweights(residual: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"] | None:
+    """Tukey's weights of the rows, or None when the typical residual is zero."""
+    limit = _TUNING * _MAD * float(np.median(np.abs(residual)))
+    if limit <= np.finfo(float).tiny:
+        return None
+    inside = np.clip(np.abs(residual) / limit, 0.0, 1.0)
+    return (1.0 - inside**2) ** 2
+
+
+def risk(A: Float[np.ndarray, "m J"], b: Float[np.ndarray, " m"], xi: Float[np.ndarray, " J"]) -> float:
+    """median |A xi - b| / median |b|: squared risks would be decided by the very outliers."""
+    size = float(np.median(np.abs(b)))
+    typical = float(np.median(np.abs(A @ xi - b)))
+    return typical / size if size > 0 else typical

@@ -1,0 +1,190 @@
+"""Observations -> Selection by two fields, or by the paper's rule where half of the samples is too little."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from fts.equations.terms import Library
+from fts.fields.frozen import Field, FrozenField
+from fts.kernel.closed_form import Variance, freeze, given, variance_of
+from fts.kernel.posterior import Process
+from fts.kernel.scattered import ScatteredPosterior
+from fts.kernel.separable import Posterior, condition
+from fts.observations import Observations
+from fts.params.types import SVWSParams
+from fts.selection import refits
+from fts.selection.instrumental import choose
+from fts.selection.moments import CrossMoments, measure
+from fts.selection.selection import Refit, Selection
+from fts.selection.split_sample import Pair, TwoFieldsParams, halves, scattered_halves, trusts
+from fts.svws import rule
+from fts.weak.assembly import WeakSystem
+from fts.weak.geometry import automatic
+from fts.weak.test_functions import phases
+
+# The halves resolve the field when they agree on so much of u_t.
+RESOLVED = 0.1
+
+
+def two_fields(
+    observations: Observations, library: Library, params: TwoFieldsParams, rng: np.random.Generator
+) -> Selection:
+    """Freeze, then select, by fields of disjoint halves; the paper's rule on the whole field in `variants`.
+
+    Nothing is drawn from `rng`: halves, regions and phases have seeds of their own in `params`.
+    """
+    # On a grid always the separable process: its halves are taken along an axis.
+    fitted = given if observations.grid is None else condition
+    posterior = fitted(observations, progress=False)
+    variance = variance_of(posterior)
+    return select_halves(observations, variance, freeze(posterior, observations), library, params)
+
+
+def select_halves(
+    observations: Observations,
+    variance: Variance,
+    field: FrozenField,
+    library: Library,
+    params: TwoFieldsParams,
+) -> Selection:
+    """The same for a process already conditioned on the observations, by its variance and frozen mean."""
+    # CPU time: runs beside each other do not change it.
+    began = time.process_time()
+    weak = params.weak or automatic(field, library)
+    systems = rule.build(field, library, weak, params.svws)
+    svws = params.svws
+    if params.relative:
+        svws = replace(svws, lam0=rule.relative_threshold(systems))
+    single = rule.select_from(systems, svws)
+    alone = time.process_time() - began
+    moments = halved(observations, variance, field, library, replace(params, weak=weak)).moments
+    if moments is None:
+        chosen = replace(single, notes={"fields": 1})
+    elif (agreed := float(moments.reliability[0])) < RESOLVED:
+        said = f"halves of the samples agree on {agreed:.0%} of u_t, too little: one field, the paper's rule"
+        chosen = replace(single, notes={"fields": 1, "said": said})
+    else:
+        variances = refits.row_variances(variance, weak, systems)
+        one_field = tuple(np.flatnonzero(single.xi).tolist())
+        chosen = _by_two(choose(moments, params, one_field), moments, systems, variances, svws, params)
+    notes = dict(chosen.notes) | _warnings(unresolved(variance.posterior), params)
+    seconds = {"fit": field.made.seconds, "one_field": round(alone, 4)}
+    seconds["select"] = round(time.process_time() - began, 4)
+    return replace(
+        chosen, method="two fields", field=field, seconds=seconds, notes=notes, variants={"svws": single}
+    )
+
+
+@dataclass(frozen=True)
+class Halved:
+    """Cross moments of a library; None where the samples cannot be halved."""
+
+    library: Library
+    moments: CrossMoments | None
+
+
+def halved(
+    observations: Observations,
+    variance: Variance,
+    field: FrozenField,
+    library: Library,
+    params: TwoFieldsParams,
+) -> Halved:
+    """The cross moments of the halves, on the phases that the paper's rule begins with."""
+    weak = params.weak or automatic(field, library)
+    rng = np.random.default_rng(params.svws.phase_seed)
+    places = phases(rng, params.phases, observations.domain.dimension)
+    pairs = _pairs(observations, variance.posterior, params)
+    trusted = partial(trusts, variance, weak, negligible=params.negligible)
+    return Halved(library, measure(pairs, library, weak, places, trusted) if pairs else None)
+
+
+def _warnings(gap: "Gap", params: TwoFieldsParams) -> dict[str, Any]:
+    """What the notes say of a field that its samples do not resolve; halves of them cannot see it."""
+    return {"left_out": gap.error} | ({"doubt": gap.sentence} if gap.error > params.unresolved else {})
+
+
+@dataclass(frozen=True)
+class Gap:
+    """What left-out slices of the worst-sampled axis miss beyond what those of the best-sampled one do."""
+
+    axis: str
+    error: float  # in deviations of the samples
+
+    @property
+    def sentence(self) -> str:
+        """What to tell a user of it."""
+        return (
+            f"left-out samples along {self.axis} miss by {self.error:.0%} of the field's deviation beyond "
+            f"the noise, so the field between them is not resolved: measure more densely along {self.axis}"
+        )
+
+
+def unresolved(posterior: Process) -> Gap:
+    """How far the field is unresolved between its samples; halves would share that error and agree on it.
+
+    The noise is in the errors of all axes; what one axis has beyond another is what its samples leave open.
+    """
+    errors = np.array(posterior.choice.errors)
+    dimension = posterior.domain.dimension
+    names = (*"xyz"[:dimension], "t") if len(errors) == dimension + 1 else ("space", "t")
+    worst = int(np.argmax(errors))
+    return Gap(names[worst], float(np.sqrt(errors[worst] ** 2 - errors.min() ** 2)))
+
+
+def _pairs(
+    observations: Observations, posterior: Process, params: TwoFieldsParams
+) -> Sequence[tuple[Field, Field]]:
+    """Fields of halves; none of a grid with holes, whose solve knows no halves yet."""
+    if isinstance(posterior, ScatteredPosterior):
+        found = scattered_halves(observations, posterior, params)
+        return [(freeze(one, observations), freeze(two, observations)) for one, two in found]
+    if not isinstance(posterior, Posterior) or observations.grid is None:
+        return []
+    return [_light(pair, observations) for pair in halves(observations, posterior, params)]
+
+
+def _light(pair: Pair, observations: Observations) -> tuple[Field, Field]:
+    """The pair as it is, or frozen where kernels between all nodes and scattered sensors would be slow."""
+    if len(pair[0].parts) == observations.domain.dimension + 1:
+        return pair
+    return freeze(pair[0], observations), freeze(pair[1], observations)
+
+
+def _by_two(
+    chosen: Selection,
+    moments: CrossMoments,
+    systems: tuple[WeakSystem, ...],
+    variances: Float[np.ndarray, " m"],
+    svws: SVWSParams,
+    params: TwoFieldsParams,
+) -> Selection:
+    """The selection by cross moments; refits of its support on the whole field stand beside its own."""
+    notes = {"fields": 2, "agreed": float(moments.reliability[0])}
+    if not chosen.support:
+        return replace(chosen, notes=notes)
+    generation, fit, validation = rule.roles(systems, svws)
+    whole = refits.refits(chosen, (*generation, fit), validation, svws, variances)
+    # What `refits` calls ridge is the selection it was given.
+    every = {name: one for name, one in whole.refits.items() if name != "ridge"} | dict(chosen.refits)
+    distance = disagreement(every[whole.preferred], every["cross"])
+    preferred = whole.preferred if distance <= params.disagreement else "cross"
+    notes["disagreement"] = distance
+    return replace(whole, xi=every[preferred].xi, refits=every, preferred=preferred, notes=notes)
+
+
+def disagreement(whole: Refit, cross: Refit) -> float:
+    """Root mean square difference of two refits in standard errors of the second: Hausman's test.
+
+    Without noise both estimate the same. With it a refit on the whole field is steadier but biased, the cross
+    estimate is not; where they differ by more than its standard errors, that is the bias.
+    """
+    inside = cross.deviation > 0
+    if not inside.any():
+        return 0.0
+    return float(np.sqrt(np.mean(((whole.xi - cross.xi)[inside] / cross.deviation[inside]) ** 2)))

@@ -1,0 +1,240 @@
+"""A fitted support -> what its information says of coefficients, and of other supports to second order.
+
+Around a fit chi^2 is a quadratic form of all coefficients, those of terms left out too: what a support gains
+is a small solve, and no integration.
+
+Samples and first supports -> the support whose equation follows the samples best, and its rivals.
+
+Supports are proposed to second order around the best (`around`), fitted in turn, and compared by
+
+    chi^2 + per_term * number of terms,   chi^2 = squared residuals / noise^2 + prior of the states.
+
+Samples, their frozen field and a selected equation -> the same equation, as exact as the samples allow.
+
+Selection needs no equation in the fit. Afterwards the terms are known, and using them is no longer circular:
+the equation is integrated and fitted to the raw samples, from the frozen field and the selected coefficients
+on. What is left over can be held against the noise, and every term left out says whether it is wanted.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+from jaxtyping import Float
+
+from fts.equations.equation import Equation
+from fts.equations.terms import Library
+from fts.fields.frozen import Field
+from fts.observations import Observations
+from fts.trajectory.fit import Following, begin, thaw
+from fts.trajectory.integration import FORECAST, ForecastParams
+from fts.trajectory.windows import Record
+
+Support = tuple[int, ...]
+# Directions the samples say nothing about, relative to those they know best.
+_UNSEEN = 1e-10
+# All supports of up to so many terms are looked at in libraries up to that size.
+_LARGEST_SUPPORT, _LARGEST_LIBRARY = 5, 14
+
+
+def deviations(fit: Following) -> Float[np.ndarray, " J"]:
+    """Standard errors of the coefficients in the support."""
+    inside, result = list(fit.support), np.zeros(len(fit.xi))
+    covariance = np.linalg.pinv(fit.information[np.ix_(inside, inside)], hermitian=True)
+    result[inside] = np.sqrt(np.maximum(np.diag(covariance), 0))
+    return result
+
+
+def excluded(fit: Following) -> dict[int, tuple[float, float]]:
+    """For every term left out its coefficient if it were added, and the standard error of that."""
+    inside, found = list(fit.support), {}
+    for j in range(len(fit.xi)):
+        if j in inside:
+            continue
+        column = fit.information[inside, j]
+        share = np.linalg.lstsq(fit.information[np.ix_(inside, inside)], column, rcond=None)[0]
+        own = fit.information[j, j] - column @ share
+        if own > _UNSEEN * fit.information[j, j]:
+            found[j] = (float((fit.score[j] - fit.score[inside] @ share) / own), float(own**-0.5))
+        else:
+            found[j] = (0.0, float("inf"))
+    return found
+
+
+def promising(best: Following, params: ForecastParams) -> list[Support]:
+    """Other supports that may cost less than the best or little more, cheapest first."""
+    scaled, target, _ = _quadratic(best)
+
+    def cost(support: Support) -> float:
+        return params.per_term * len(support) - _gain(scaled, target, support)
+
+    own = cost(best.support)
+    costs = sorted((cost(one) - own, one) for one in _around(best))
+    return [support for more, support in costs if more < params.promising]
+
+
+def others(best: Following, params: ForecastParams) -> list[Support]:
+    """Supports without one of the best one's terms that may leave as little, one more term allowed."""
+    scaled, target, _ = _quadratic(best)
+    most = _gain(scaled, target, best.support)
+    lost = [(most - _gain(scaled, target, s), s) for s in _around(best) if not set(best.support) <= set(s)]
+    # To second order only: exact samples make a tiny error of the state look like a large gap.
+    limit = max(params.hopeless, params.unexplained * most)
+    return [support for gap, support in sorted(lost) if gap < limit]
+
+
+def coefficients(best: Following, support: Support) -> Float[np.ndarray, " J"]:
+    """Where a fit of another support begins."""
+    scaled, target, units = _quadratic(best)
+    xi = np.zeros(len(target))
+    xi[list(support)] = _solved(scaled, target, support) / units[list(support)]
+    return xi
+
+
+def _around(best: Following) -> Iterable[Support]:
+    """All supports of up to one term more; in a large library those that differ by a term or two."""
+    J, most = len(best.xi), min(len(best.support) + 1, _LARGEST_SUPPORT)
+    if J > _LARGEST_LIBRARY:
+        return _neighbours(best.support, J)
+    return (support for m in range(1, most + 1) for support in combinations(range(J), m))
+
+
+def _neighbours(support: Support, J: int) -> set[Support]:
+    """The support with a term removed, added or exchanged."""
+    fewer = [tuple(j for j in support if j != gone) for gone in support]
+    more = {tuple(sorted((*part, j))) for part in (support, *fewer) for j in range(J) if j not in part}
+    return {part for part in (*fewer, *more) if part}
+
+
+def _quadratic(fit: Following) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Information in unit diagonal, the linear part of chi^2 around zero, and the units."""
+    units = np.sqrt(np.maximum(np.diag(fit.information), np.finfo(float).tiny))
+    scaled = fit.information / np.outer(units, units)
+    return scaled, scaled @ (fit.xi * units) + fit.score / units, units
+
+
+def _gain(scaled: np.ndarray, target: np.ndarray, support: Support) -> float:
+    return float(target[list(support)] @ _solved(scaled, target, support))
+
+
+def _solved(scaled: np.ndarray, target: np.ndarray, support: Support) -> np.ndarray:
+    inside = list(support)
+    return np.linalg.solve(scaled[np.ix_(inside, inside)] + _UNSEEN * np.eye(len(inside)), target[inside])
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Supports fitted to the samples, by what each leaves and costs; the one preferred comes first."""
+
+    library: Library
+    record: Record
+    fits: tuple[Following, ...]
+    costs: tuple[float, ...]
+    per_term: float
+
+    @property
+    def best(self) -> Following:
+        """The support preferred: that which explains the samples at the least cost, unless said otherwise."""
+        return self.fits[0]
+
+    def preferring(self, one: int) -> "Comparison":
+        """The same with another fit first."""
+        order = [one, *(i for i in range(len(self.fits)) if i != one)]
+        fits, costs = tuple(self.fits[i] for i in order), tuple(self.costs[i] for i in order)
+        return replace(self, fits=fits, costs=costs)
+
+    def gap(self, other: int) -> float:
+        """By how much another fit is worse, in squared noise units; a term more is not held against it."""
+        spare = max(len(self.fits[other].support) - len(self.best.support), 0)
+        return self.costs[other] - self.costs[0] - self.per_term * spare
+
+
+def compare(
+    observations: Observations,
+    field: Field,
+    library: Library,
+    starts: Sequence[Float[np.ndarray, " J"]],
+    params: ForecastParams,
+    step: Callable[[], object] = lambda: None,
+) -> Comparison:
+    """The comparison that begins with the supports of `starts`; `step` is called after every fit."""
+    record, first = begin(observations, field, library, starts, params, step)
+    known: dict[Support, Following | None] = {one.support: one for one in first}
+
+    def fit(around: Following, supports: Iterable[Support]) -> None:
+        new = [support for support in supports if support not in known][: params.proposals]
+        for support in new:
+            known[support] = thaw(record, library, coefficients(around, support), params, around.states)
+            step()
+
+    for _ in range(params.rounds):
+        best = _ranked(record, known, params)[0][1]
+        fit(best, promising(best, params))
+        if _ranked(record, known, params)[0][1] is best:
+            fit(best, others(best, params))
+        if _ranked(record, known, params)[0][1] is best:
+            break
+    costs, fits = zip(*_ranked(record, known, params), strict=True)
+    return Comparison(library, record, fits, costs, params.per_term)
+
+
+def _ranked(
+    record: Record, known: dict[Support, Following | None], params: ForecastParams
+) -> list[tuple[float, Following]]:
+    fits = [one for one in known.values() if one is not None]
+    # A term that does next to nothing explains the integrator's error, or the field's truncation.
+    fits = [one for one in fits if one.least_share >= params.least_share] or fits
+    # Below the integrator's own error differences mean nothing.
+    noise = max(min(one.misfit for one in fits), params.least_noise * record.scale)
+    costs = [one.square / noise**2 + one.prior + params.per_term * len(one.support) for one in fits]
+    return sorted(zip(costs, fits, strict=True), key=lambda pair: pair[0])
+
+
+@dataclass(frozen=True)
+class Followed:
+    """An equation fitted to the samples by integrating it."""
+
+    equation: Equation
+    standard_errors: dict[str, float]
+    misfit: float  # root mean square of samples minus solution: the noise, if the equation is right
+    noise: float  # as the frozen field estimates it
+    wanted: dict[str, float]  # terms left out that the samples ask for, and by how many standard errors
+    stretches: int  # of the record, each followed from a state of its own
+
+    def __str__(self) -> str:
+        lines = [str(self.equation)]
+        for term, value in zip(self.equation.terms, self.equation.coefficients, strict=True):
+            lines.append(f"  {term}: {value:.6g} ± {self.standard_errors[str(term)]:.2g}")
+        lines.append(
+            f"misses the samples by {self.misfit:.3g}; the field estimates a noise of {self.noise:.3g}"
+        )
+        lines += [
+            f"- the samples ask for {name} ({ratio:.1f} standard errors)"
+            for name, ratio in self.wanted.items()
+        ]
+        return "\n".join(lines)
+
+
+def follow(
+    observations: Observations,
+    field: Field,
+    equation: Equation,
+    library: Library,
+    params: ForecastParams = FORECAST,
+) -> Followed:
+    """`equation` fitted to the observations; terms of `library` that it leaves out are judged beside it."""
+    if not len(equation.terms):
+        raise ValueError("an empty equation moves nothing: select terms first")
+    xi = equation.on(library)
+    record, (fit,) = begin(observations, field, library, [xi], params)
+    errors, inside = deviations(fit), list(fit.support)
+    ratios = {library.names[j]: abs(value) / error for j, (value, error) in excluded(fit).items()}
+    return Followed(
+        equation=Equation(tuple(library[j] for j in inside), fit.xi[inside]),
+        standard_errors={str(library[j]): float(errors[j]) for j in inside},
+        misfit=fit.misfit,
+        noise=record.noise,
+        wanted={name: ratio for name, ratio in ratios.items() if ratio >= params.wanted},
+        stretches=len(record.windows),
+    )

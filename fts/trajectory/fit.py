@@ -1,0 +1,337 @@
+"""A record and a support -> coefficients and states that follow the samples best: Gauss-Newton steps.
+
+States are unknown too, with a Gaussian prior of the waves' sizes, and are eliminated window by window. What
+remains is the information that the samples hold about the coefficients of *all* terms, those left out too:
+
+    information = sum_windows J^T (1 - J_a H^-1 J_a^T / s^2) J / s^2,   H = J_a^T J_a / s^2 + prior,
+
+with J the tangents along the coefficients, J_a those along the state, s the noise.
+
+Samples, their frozen field and equations to begin with -> stretches of the record they can be followed in.
+
+One long stretch says most about the coefficients; a chaotic or badly begun equation is followed only in
+shorter ones. The fewest are taken in which one of the equations follows the samples as well as in more.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from fts.equations.terms import Library
+from fts.fields.frozen import Field
+from fts.observations import Observations
+from fts.trajectory.integration import Flow, ForecastParams, Unbounded
+from fts.trajectory.windows import Record, Window, divide, survey
+
+# A state this many e-foldings larger than it was is no forecast.
+_MOST_GROWTH = 8.0
+_HALVINGS = 4
+# Tangents beyond this cannot be squared and summed, and moves below that not be divided by.
+_LARGEST, _SMALLEST = 1e60, 1e-100
+
+
+@dataclass(frozen=True)
+class Following:
+    """A support fitted to the samples through its own equation."""
+
+    support: tuple[int, ...]
+    xi: Float[np.ndarray, " J"]
+    states: tuple[np.ndarray, ...]  # amplitudes each window begins with
+    residuals: tuple[np.ndarray, ...]
+    freedom: float  # samples less fitted numbers
+    prior: float  # what the states cost, in squared deviations
+    information: Float[np.ndarray, "J J"]  # in units of the misfit squared
+    score: Float[np.ndarray, " J"]
+    reach: Float[np.ndarray, "J J"]  # products of the tangents along the coefficients: how far each moves u
+
+    @property
+    def square(self) -> float:
+        """Sum of the squared residuals."""
+        return float(sum(one @ one for one in self.residuals))
+
+    @property
+    def misfit(self) -> float:
+        """Root mean square residual per degree of freedom: the noise, if the equation is right."""
+        return float(np.sqrt(self.square / self.freedom))
+
+    @property
+    def sizes(self) -> Float[np.ndarray, " J"]:
+        """How far a unit of each coefficient moves the state, in units of what the equation moves it by."""
+        whole = float(self.xi @ self.reach @ self.xi)
+        return np.sqrt(np.diag(self.reach) / max(whole, _SMALLEST))
+
+    @property
+    def least_share(self) -> float:
+        """The part of its smallest term in what the equation does to the state."""
+        return float((np.abs(self.xi) * self.sizes)[list(self.support)].min(initial=np.inf))
+
+
+@dataclass(frozen=True)
+class Point:
+    """Coefficients and states, what they leave of the samples, and the tangents there."""
+
+    xi: Float[np.ndarray, " J"]
+    states: tuple[np.ndarray, ...]
+    residuals: tuple[np.ndarray, ...]
+    tangents: tuple[np.ndarray, ...]  # [n, unknowns of the state + terms] per window
+
+    @property
+    def square(self) -> float:
+        """Sum of the squared residuals."""
+        return float(sum(one @ one for one in self.residuals))
+
+
+@dataclass(frozen=True)
+class _Normal:
+    """Normal equations of the coefficients, and of every window's state given them."""
+
+    information: np.ndarray
+    score: np.ndarray
+    windows: tuple[tuple[np.ndarray, np.ndarray, np.ndarray], ...]  # H, J_a^T J, gradient
+    freedom: float  # of the samples, once the states are fitted
+
+
+def thaw(
+    record: Record,
+    library: Library,
+    xi: Float[np.ndarray, " J"],
+    params: ForecastParams,
+    states: tuple[np.ndarray, ...] | None = None,
+) -> Following | None:
+    """The support of `xi` fitted from there on, and from `states`; None where it cannot be integrated."""
+    near = approach(record, library, xi, params, states)
+    seen = near and _integrate(record, library, near.xi, _seen(record, near, params))
+    if near is None or seen is None:
+        return None
+    now = replace(near, tangents=seen.tangents)
+    normal, inside = _normal(record, now, _variance(record, now, params)), np.flatnonzero(xi)
+    along = [tangents[:, len(record.spread) :] for tangents in now.tangents]
+    return Following(
+        support=tuple(int(j) for j in inside),
+        xi=now.xi,
+        states=now.states,
+        residuals=now.residuals,
+        freedom=max(normal.freedom - len(inside), 1.0),
+        prior=_prior(record, now),
+        information=normal.information,
+        score=normal.score,
+        reach=np.asarray(sum(one.T @ one for one in along)),
+    )
+
+
+def approach(
+    record: Record,
+    library: Library,
+    xi: Float[np.ndarray, " J"],
+    params: ForecastParams,
+    states: tuple[np.ndarray, ...] | None = None,
+) -> Point | None:
+    """Where the support of `xi` is after some passes; terms left out, tangents too, take no part in them."""
+    inside = np.flatnonzero(xi)
+    if not inside.size:
+        return None
+    own = Library(tuple(library[int(j)] for j in inside))
+    begin = states or tuple(one.start for one in record.windows)
+    now = _integrate(record, own, np.asarray(xi, dtype=float)[inside], begin)
+    for _ in range(params.passes):
+        moved = now and _descend(record, own, now, params)
+        if moved is None:
+            break
+        now = moved
+    if now is None:
+        return None
+    whole = np.zeros(len(library))
+    whole[inside] = now.xi
+    return replace(now, xi=whole)
+
+
+def _seen(record: Record, at: Point, params: ForecastParams) -> tuple[np.ndarray, ...]:
+    """The states without waves that are no larger than their own uncertainty.
+
+    Noise in a short wave would pass for knowledge of what derivatives do to it.
+    """
+    variance, size, kept = _variance(record, at, params), len(record.spread), []
+    for state, tangents in zip(at.states, at.tangents, strict=True):
+        along = tangents[:, :size]
+        known = np.diag(np.linalg.inv(along.T @ along / variance + np.diag(record.spread**-2.0)))
+        pairs, errors = state[1:].reshape(-1, 2), known[1:].reshape(-1, 2)
+        visible = (pairs**2).sum(axis=1) > params.visible**2 * errors.mean(axis=1)
+        kept.append(np.concatenate([state[:1], (pairs * visible[:, None]).ravel()]))
+    return tuple(kept)
+
+
+def _descend(record: Record, library: Library, now: Point, params: ForecastParams) -> Point | None:
+    """One Gauss-Newton step, halved until samples and prior are fitted no worse; None when there is none."""
+    variance = _variance(record, now, params)
+    normal = _normal(record, now, variance)
+    step = np.linalg.lstsq(normal.information, normal.score, rcond=None)[0]
+    solved = [np.linalg.solve(H, np.column_stack([cross, g])) for H, cross, g in normal.windows]
+    moves = [one[:, -1] - one[:, :-1] @ step for one in solved]
+    gains = [g @ one[:, -1] for (_, _, g), one in zip(normal.windows, solved, strict=True)]
+    if step @ normal.score + sum(gains) < params.settled:
+        return None
+    before = _loss(record, now, variance)
+    for halving in range(_HALVINGS):
+        part = 0.5**halving
+        states = tuple(state + part * move for state, move in zip(now.states, moves, strict=True))
+        xi = now.xi + part * step
+        there = _integrate(record, library, xi, states, tangents=False)
+        if there is not None and _loss(record, there, variance) <= before:
+            return _integrate(record, library, xi, states)
+    return None
+
+
+def _normal(record: Record, at: Point, variance: float) -> _Normal:
+    size, precision = len(record.spread), np.diag(record.spread**-2.0)
+    information, score = 0.0, 0.0
+    windows, fitted = [], 0.0
+    for state, residual, tangents in zip(at.states, at.residuals, at.tangents, strict=True):
+        along, by = tangents[:, :size], tangents[:, size:]
+        H = along.T @ along / variance + precision
+        cross = along.T @ by / variance
+        gradient = along.T @ residual / variance - precision @ state
+        solved = np.linalg.solve(H, np.column_stack([cross, gradient, precision]))
+        J = by.shape[1]
+        information = information + by.T @ by / variance - cross.T @ solved[:, :J]
+        score = score + by.T @ residual / variance - cross.T @ solved[:, J]
+        fitted += size - float(np.trace(solved[:, J + 1 :]))
+        windows.append((H, cross, gradient))
+    return _Normal(np.asarray(information), np.asarray(score), tuple(windows), record.samples - fitted)
+
+
+def _integrate(
+    record: Record, library: Library, xi: np.ndarray, states: tuple[np.ndarray, ...], *, tangents: bool = True
+) -> Point | None:
+    """Residuals there, and tangents where wanted; None where the state grows out of all bounds."""
+    flow, found = Flow(library, xi, record.circle), []
+    with np.errstate(all="ignore"):  # a step too far may blow up; it is then refused
+        for window, state in zip(record.windows, states, strict=True):
+            if flow.growth(record.waves) * window.step * window.steps > _MOST_GROWTH:
+                return None
+            try:
+                found.append(_read(window, flow, state, record.waves, tangents))
+            except Unbounded:
+                return None
+    if not all(np.abs(columns).max(initial=0) < _LARGEST for columns in found):
+        return None
+    residuals = tuple(one.y - columns[:, 0] for one, columns in zip(record.windows, found, strict=True))
+    return Point(xi, states, residuals, tuple(columns[:, 1:] for columns in found))
+
+
+def _read(window: Window, flow: Flow, state: np.ndarray, waves: int, tangents: bool) -> np.ndarray:
+    """State and tangents at the window's samples, summed over the steps each lies between."""
+    unit = flow.circle.unit_waves(waves)
+    start = np.zeros((1 + tangents * (len(unit) + len(flow.library)), unit.shape[1]), dtype=complex)
+    start[0] = state @ unit
+    if tangents:
+        start[1 : 1 + len(unit)] = unit
+    columns = np.zeros((len(window.y), len(start)))
+    states = flow.states(start, window.step, window.steps)
+    for rows, weights, v in zip(window.read, window.weigh, states, strict=True):
+        if rows.size:
+            at, kept = window.rows[rows], v[:, : flow.circle.modes]
+            columns[rows] += weights[:, None] * (
+                np.real(at) @ np.real(kept).T - np.imag(at) @ np.imag(kept).T
+            )
+    return columns
+
+
+def _variance(record: Record, at: Point, params: ForecastParams) -> float:
+    """The noise is what the residual shows; where there is none, the integrator's error."""
+    return max(at.square / record.samples, (params.least_noise * record.scale) ** 2)
+
+
+def _loss(record: Record, at: Point, variance: float) -> float:
+    return at.square / variance + _prior(record, at)
+
+
+def _prior(record: Record, at: Point) -> float:
+    return sum(float(np.sum((one / record.spread) ** 2)) for one in at.states)
+
+
+class Unfollowed(ValueError):
+    """Samples through which no equation can be followed here, whichever it is, with the reason."""
+
+
+def begin(
+    observations: Observations,
+    field: Field,
+    library: Library,
+    starts: Sequence[Float[np.ndarray, " J"]],
+    params: ForecastParams,
+    step: Callable[[], object] = lambda: None,
+) -> tuple[Record, tuple[Following, ...]]:
+    """The record in stretches, and every start that can be integrated fitted to it."""
+    surveyed = _surveyed(observations, field, params)
+    steps = _steps(surveyed, observations, library, starts, params)
+    per_step = (len(surveyed.spread) + len(library) + 1) * surveyed.circle.points
+    shortest = -(-steps // params.windows[-1])
+    if shortest * per_step > params.budget:
+        raise Unfollowed(f"a stretch of {shortest} steps costs too much: follow a shorter record")
+    kept: tuple[Record, tuple[Following, ...]] | None = None
+    least = np.inf
+    for count in params.windows:
+        last, each = count == params.windows[-1], -(-steps // count)
+        affordable = params.budget // (each * per_step)
+        if not affordable:
+            continue
+        record = divide(surveyed, field, observations, count, each, params, affordable)
+        fits = _fitted(record, library, starts, params, step, patient=last)
+        misfit = min((one.misfit for one in fits), default=np.inf)
+        if misfit < params.better * least:
+            kept, least = (record, fits), misfit
+        elif kept is not None:
+            break
+        if misfit <= max(params.follows * record.noise, params.negligible * record.scale):
+            break
+    if kept is None:
+        raise Unbounded("no equation proposed can be integrated: their solutions grow without bound")
+    return kept
+
+
+def _surveyed(observations: Observations, field: Field, params: ForecastParams) -> Record:
+    if observations.domain.dimension != 1 or not observations.domain.periodic[0]:
+        raise Unfollowed("an equation is followed on one periodic axis: say domain=... with periodic=(True,)")
+    surveyed = survey(field, observations, params)
+    if surveyed is None:
+        raise Unfollowed(f"the field has more than {params.most_waves} waves: follow a shorter axis")
+    return surveyed
+
+
+def _steps(
+    surveyed: Record,
+    observations: Observations,
+    library: Library,
+    starts: Sequence[np.ndarray],
+    params: ForecastParams,
+) -> int:
+    """Of the whole record: as many as the fastest product needs."""
+    rates = [Flow(library, xi, surveyed.circle).fastest(observations.y, surveyed.waves) for xi in starts]
+    turns = max(rates) * observations.domain.extents[-1] / params.courant
+    return int(np.clip(np.ceil(turns), params.steps, params.most_steps))
+
+
+def _fitted(
+    record: Record,
+    library: Library,
+    starts: Sequence[np.ndarray],
+    params: ForecastParams,
+    step: Callable[[], object],
+    *,
+    patient: bool,
+) -> tuple[Following, ...]:
+    """Starts fitted that one pass brings near; none where it tells that stretches so long are too long."""
+    probes = [approach(record, library, xi, replace(params, passes=1)) for xi in starts]
+    reached = [one for one in probes if one is not None]
+    least = min((one.square for one in reached), default=np.inf)
+    # Noise is no sign that an equation was lost.
+    if least > record.samples * ((params.lost * record.scale) ** 2 + record.noise**2) and not patient:
+        return ()
+    near = [one for one in reached if one.square <= params.near**2 * least]
+    fits = []
+    for one in near:
+        fits.append(thaw(record, library, one.xi, params, one.states))
+        step()
+    return tuple(one for one in fits if one is not None)

@@ -1,0 +1,226 @@
+"""How a selected equation is integrated and fitted to the samples; not in the paper.
+
+Terms with coefficients -> states through time, and their derivatives by initial state and coefficients.
+
+One ETDRK4 step carries all rows at once: the state, its tangents along every wave of the initial state, and
+its tangents along every coefficient. A tangent obeys the linearized equation
+
+    v_t = sum_j xi_j D_j (q_j'(u) v)  (+ D_j q_j(u) along xi_j),
+
+which shares the state's linear part, and so the step's weights. One periodic axis.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+from jaxtyping import Complex, Float
+
+from fts.equations.algebra import derivative
+from fts.equations.expressions import Expression
+from fts.equations.integration import is_linear, stepper, symbol
+from fts.equations.terms import Library
+
+
+@dataclass(frozen=True)
+class ForecastParams:
+    """Windows, steps and passes of the fit, and when another support explains the samples as well."""
+
+    windows: tuple[int, ...]  # stretches of the record, tried in turn until the equation follows the samples
+    steps: int  # at least, over the whole record
+    courant: float  # largest rate of a product times a step
+    most_steps: int  # over the whole record
+    budget: int  # steps times rows times points of one pass, at most
+    passes: int  # Gauss-Newton steps
+    settled: float  # gain in squared noise units below which they end
+    most_waves: int  # of a state
+    most_samples: int  # used, evenly drawn
+    present: float  # standard errors of an amplitude; waves that are smaller throughout are left out
+    visible: float  # standard errors of an amplitude; smaller waves say nothing of the coefficients
+    least_noise: float  # in deviations of the samples; the integrator's own error
+    seed: int  # of the samples drawn
+    lost: float  # misfit beyond noise after one step, in deviations of the samples, if stretches are too long
+    near: float  # misfit after one step, over that of the best, up to which a start is fitted
+    better: float  # misfit over that of fewer windows, for which more of them are worth it
+    follows: float  # misfit over the field's noise up to which an equation follows the samples,
+    negligible: float  # or in deviations of the samples, whatever the noise
+    wanted: float  # standard errors from zero at which a term left out asks to be taken in
+    per_term: float  # squared noise units a term must gain to be kept
+    least_share: float  # of the change of state; a term that does less is none
+    rounds: int  # of proposing supports around the best
+    proposals: int  # fitted per round
+    promising: float  # squared noise units a support may cost more, to second order, and is fitted
+    hopeless: float  # squared noise units by which a support is worse, to second order, and not fitted,
+    unexplained: float  # unless it explains all but this fraction of what the best one does
+
+
+# Chosen on drawn problems of the development range (fts.lab.studies.honesty).
+FORECAST = ForecastParams(
+    windows=(1, 2, 4, 8, 16),
+    steps=96,
+    courant=1.0,
+    most_steps=600,
+    budget=600_000,
+    passes=6,
+    settled=0.1,
+    most_waves=48,
+    most_samples=8000,
+    present=1.0,
+    visible=4.0,
+    least_noise=1e-4,
+    seed=20_270,
+    lost=0.4,
+    near=3.0,
+    better=0.9,
+    follows=1.15,
+    negligible=1e-3,
+    wanted=5.0,
+    per_term=16.0,
+    least_share=0.02,
+    rounds=4,
+    proposals=3,
+    promising=10.0,
+    hopeless=400.0,
+    unexplained=1e-3,
+)
+
+
+# A state this many times larger than it was is no forecast.
+_MOST_GROWTH = 1e3
+
+
+class Unbounded(ValueError):
+    """A state that grew out of all bounds."""
+
+
+@dataclass(frozen=True)
+class Ring:
+    """The periodic axis a state lives on: `points` equidistant ones, and a third as many waves."""
+
+    low: float
+    length: float
+    points: int
+
+    @property
+    def modes(self) -> int:
+        """Fourier coefficients that products do not fold back onto."""
+        return self.points // 3 + 1
+
+    def rows(self, x: Float[np.ndarray, " n"]) -> Complex[np.ndarray, "n modes"]:
+        """What the Fourier coefficients are multiplied by to give, as a real part, the state at x."""
+        waves = np.exp(2j * np.pi / self.length * np.outer(x - self.low, np.arange(self.modes)))
+        waves[:, 1:] *= 2
+        return waves / self.points
+
+    def unit_waves(self, count: int) -> Complex[np.ndarray, "unknowns modes"]:
+        """1, cos, sin, cos 2, ... up to wave `count`, each of amplitude one, as Fourier coefficients."""
+        waves = np.zeros((2 * count + 1, self.points // 2 + 1), dtype=complex)
+        waves[0, 0] = self.points
+        k = np.arange(1, count + 1)
+        waves[2 * k - 1, k], waves[2 * k, k] = self.points / 2, -0.5j * self.points
+        return waves
+
+
+@dataclass(frozen=True)
+class Flow:
+    """u_t = sum_j xi_j Theta_j on a circle; terms with xi_j = 0 have tangents too."""
+
+    library: Library
+    xi: Float[np.ndarray, " J"]
+    circle: Ring
+
+    @cached_property
+    def multiplier(self) -> Complex[np.ndarray, " modes"]:
+        """What the linear terms multiply every Fourier coefficient by."""
+        linear = [j for j, term in enumerate(self.library) if is_linear(term)]
+        return self.xi[linear] @ self._symbols[linear]
+
+    def states(
+        self, start: Complex[np.ndarray, "rows modes"], step: float, steps: int
+    ) -> Iterator[Complex[np.ndarray, "rows modes"]]:
+        """The rows at the start and after every step; the last J are tangents along the coefficients.
+
+        A single row is the state alone.
+        """
+        one, v = stepper(self.multiplier, step), start
+        most = _MOST_GROWTH * float(np.abs(np.fft.irfft(v[0], n=self.circle.points)).max())
+        rate = partial(self._rate, most=most)
+        yield v
+        for _ in range(steps):
+            v = one.advance(v, rate)
+            yield v
+
+    def fastest(self, u: Float[np.ndarray, " n"], waves: int) -> float:
+        """The largest rate at which products move a wave, over the first `waves` and the state's values."""
+        total = np.zeros(u.size)
+        for order, members in self._products.items():
+            slope = sum(self._weight(j) * self._slopes[j](u) for j in members)
+            total += (2 * np.pi * waves / self.circle.length) ** order * np.abs(slope)
+        return float(total.max())
+
+    def growth(self, waves: int) -> float:
+        """The largest rate at which the linear terms make one of the first `waves` grow."""
+        return float(np.real(self.multiplier[: waves + 1]).max())
+
+    @cached_property
+    def _kept(self) -> np.ndarray:
+        return np.arange(self.circle.points // 2 + 1) < self.circle.modes
+
+    @cached_property
+    def _symbols(self) -> np.ndarray:
+        n, length = self.circle.points, self.circle.length
+        return np.array([symbol(term, n, length) for term in self.library]) * self._kept
+
+    @cached_property
+    def _nonlinear(self) -> list[int]:
+        return [j for j, term in enumerate(self.library) if not is_linear(term)]
+
+    @cached_property
+    def _slopes(self) -> dict[int, Expression]:
+        return {j: derivative(self.library[j].q) for j in self._nonlinear}
+
+    @cached_property
+    def _products(self) -> dict[int, list[int]]:
+        """Nonlinear terms in play by the order of their derivative: each order costs one transform."""
+        found: dict[int, list[int]] = {}
+        for j in self._nonlinear:
+            if self.xi[j] != 0:
+                found.setdefault(self.library[j].order, []).append(j)
+        return found
+
+    def _weight(self, j: int) -> float:
+        return float(self.xi[j] * self.library[j].scale)
+
+    @cached_property
+    def _kinds(self) -> list[int]:
+        """For every term the first that has its q: a function of u is evaluated and transformed once."""
+        functions = [term.q for term in self.library]
+        return [functions.index(q) for q in functions]
+
+    def _rate(self, v: np.ndarray, most: float) -> np.ndarray:
+        values = np.fft.irfft(v, n=self.circle.points, axis=1)
+        u, total = values[0], np.zeros_like(v)
+        if not np.abs(u).max() <= most:
+            raise Unbounded(f"the state grew beyond {most:.3g}: the equation cannot be integrated from there")
+        wanted = sorted({self._kinds[j] for j in self._wanted(len(v))})
+        powers = {j: np.broadcast_to(self.library[j].q(u), u.shape) for j in wanted}
+        for members in self._products.values():
+            inside = values * sum(self._weight(j) * self._slopes[j](u) for j in members)
+            inside[0] = sum(self._weight(j) * powers[self._kinds[j]] for j in members)
+            lead = members[0]
+            total += self._symbols[lead] / self.library[lead].scale * np.fft.rfft(inside, axis=1)
+        if len(v) > 1:
+            self._add_sources(total, v[0], powers)
+        return total * self._kept
+
+    def _wanted(self, rows: int) -> list[int]:
+        in_play = [j for members in self._products.values() for j in members]
+        return self._nonlinear if rows > 1 else in_play
+
+    def _add_sources(self, total: np.ndarray, state: np.ndarray, powers: dict[int, np.ndarray]) -> None:
+        """D_j q_j(u) in the row of every coefficient."""
+        first = len(total) - len(self.library)
+        spectra = dict(zip(powers, np.fft.rfft(list(powers.values()), axis=1), strict=True)) if powers else {}
+        rows = [spectra.get(kind, state) for kind in self._kinds]
+        total[first:] += self._symbols * rows
