@@ -1,4 +1,4 @@
-# Two commands do everything: `make book` and `make test`. Both create .venv first, from requirements.lock and torch.lock.
+# Two commands do everything: `make book` and `make test`. Both create .venv first, from the lock files.
 
 PYTHON ?= python3
 PORT ?= 8888
@@ -23,11 +23,13 @@ help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1 \2/p' Makefile | while read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
 
 # The stamp is written last, so an interrupted installation starts again where pip left it.
-$(READY): requirements.lock torch.lock pyproject.toml
+$(READY): requirements.lock torch.lock torch-cuda.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}: make PYTHON=python3.11 ...")'
 	@$(PIP) --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
-	$(PIP) install --quiet --no-compile -r requirements.lock
-	$(PIP) install --quiet --no-compile $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -r torch.lock
+	$(PIP) install --quiet --no-compile --require-hashes -r requirements.lock
+	$(PIP) install --quiet --no-compile --no-deps --require-hashes $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) -r torch.lock
+	@if $(BIN)/python -c 'import sys; from importlib.metadata import requires; sys.exit(not any("nvidia" in each for each in requires("torch")))'; \
+	then $(PIP) install --quiet --no-compile --no-deps --require-hashes -r torch-cuda.lock; fi
 	$(PIP) install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -67,11 +69,10 @@ bench: $(READY)  ## one line per figure: name, ours, peer, ratio
 verify: $(READY)  ## check that every published number follows from the records
 	$(BIN)/python -m fts.lab.studies verify
 
-lock: $(READY)  ## write requirements.lock and torch.lock from the present environment
+lock: $(READY)  ## write the lock files from the present environment
 	$(PIP) freeze --all --exclude-editable | $(BIN)/python .ci/lock.py > requirements.lock.new
-	$(PIP) freeze | sed -n 's/^\(torch==[0-9.]*\).*/\1/p' > torch.lock.new
 	@mv requirements.lock.new requirements.lock
-	@mv torch.lock.new torch.lock
+	$(BIN)/python .ci/lock.py torch
 
 clean:  ## remove the built book and its execution cache
 	rm -rf _build

@@ -1,58 +1,144 @@
-"""The present environment -> requirements.lock: every package, its version, and the hashes its index lists.
+"""The present environment -> lock files: every package, its version, and the hashes its index lists.
 
-`pip freeze --all | python .ci/lock.py > requirements.lock`. An installation then takes these files or none.
-All files of a version count, not only the one installed here, so that the lock serves other systems and
-Pythons. torch is left out: its builds for one machine or another come with libraries of their own, which
-would all have to be listed; torch.lock names its version.
+`pip freeze --all | python .ci/lock.py > requirements.lock` takes all but torch, whose builds differ from
+machine to machine; `python .ci/lock.py torch` writes torch.lock and torch-cuda.lock. An installation then
+takes these files or none. All files of a version count, not only the one installed here, so that the locks
+serve other systems and Pythons.
 """
 
+import hashlib
 import re
+import subprocess
 import sys
+import tempfile
 import urllib.request
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from html import unescape
+from importlib.metadata import version
+from pathlib import Path
+from urllib.parse import urljoin
 
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name, parse_sdist_filename, parse_wheel_filename
 from packaging.version import Version
 from pip._internal.models.index import PyPI
+from pip._internal.network.lazy_wheel import dist_from_wheel_url
+from pip._internal.network.session import PipSession
 
 _LEFT_OUT = ("pip", "torch", "fts")
-_LINK = re.compile(r'<a [^>]*href="[^"#]*#sha256=([0-9a-f]{64})"[^>]*>([^<]+)</a>')
+_LINK = re.compile(r'<a [^>]*href="([^"#]*)#sha256=([0-9a-f]{64})"[^>]*>([^<]+)</a>')
 # What cannot be installed with the Pythons this package asks for.
 _OLD = re.compile(r"cp(2\d|3\d|310)|pp\d+|graalpy\d+")
+# The platform of the GPU runner: only there does torch bring CUDA libraries.
+_GPU = "manylinux", "x86_64"
 
 
 def main() -> None:
+    if sys.argv[1:] == ["torch"]:
+        pinned = f"torch=={Version(version('torch')).public}"
+        Path("torch.lock").write_text(_locked([pinned], extra=_downloaded(pinned)))
+        Path("torch-cuda.lock").write_text(_locked(sorted(_cuda_pins(pinned))))
+        return
     lines = [line for line in sys.stdin.read().split("\n") if "==" in line and "@" not in line]
-    pins = [line.partition("+")[0].split("==") for line in lines]
-    wanted = [(name, version) for name, version in pins if canonicalize_name(name) not in _LEFT_OUT]
-    with ThreadPoolExecutor(8) as several:
-        found = several.map(lambda pin: _hashes(*pin), wanted)
-    for (name, version), hashes in zip(wanted, found, strict=True):
-        if not hashes:
-            raise SystemExit(f"{name}=={version} is not in the index: install a version that is")
-        sys.stdout.write(
-            " \\\n    ".join([f"{name}=={version}", *(f"--hash=sha256:{one}" for one in hashes)]) + "\n"
-        )
+    pins = [line.partition("+")[0] for line in lines]
+    sys.stdout.write(_locked([pin for pin in pins if _name(pin) not in _LEFT_OUT]))
 
 
-def _hashes(name: str, version: str) -> list[str]:
-    with urllib.request.urlopen(f"{PyPI.simple_url}/{canonicalize_name(name)}/", timeout=180) as page:
-        links = _LINK.findall(page.read().decode())
-    return sorted({digest for digest, file in links if _serves(unescape(file), Version(version))})
+def _locked(pins: Iterable[str], extra: Iterable[str] = ()) -> str:
+    """Lines for `pip install --require-hashes`; `extra` are hashes of builds the index does not list."""
+    pins = list(pins)
+    with ThreadPoolExecutor(8) as pool:
+        digests = pool.map(lambda pin: {digest for _, digest in _files(pin).values()}, pins)
+    lines = []
+    for pin, listed in zip(pins, digests, strict=True):
+        if not listed:
+            raise SystemExit(f"{pin} is not in the index: install a version that is")
+        hashes = sorted(listed.union(extra))
+        lines.append(" \\\n    ".join([pin, *(f"--hash=sha256:{digest}" for digest in hashes)]) + "\n")
+    return "".join(lines)
 
 
-def _serves(file: str, version: Version) -> bool:
+def _downloaded(pin: str) -> set[str]:
+    """Hashes of the build this machine's pip takes, which may be a CPU build from elsewhere."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, pin]
+        subprocess.run(command, check=True)
+        return {hashlib.sha256(file.read_bytes()).hexdigest() for file in Path(folder).iterdir()}
+
+
+def _cuda_pins(pin: str) -> set[str]:
+    """What the index's build of torch needs on a GPU machine beyond requirements.lock, all of it."""
+    pins: dict[str, str] = {}
+    waiting = [each for each in _needs(pin) if re.match(r"nvidia|cuda|triton", each.name)]
+    while waiting:
+        # What somebody pins comes first: others ask for the same library in any version.
+        needed = waiting.pop(max(range(len(waiting)), key=lambda i: "==" in str(waiting[i].specifier)))
+        name = canonicalize_name(needed.name)
+        if name not in pins:
+            pins[name] = f"{name}=={_newest(needed)}"
+        waiting += [
+            each for each in _needs(pins[name], needed.extras) if canonicalize_name(each.name) not in pins
+        ]
+    return set(pins.values())
+
+
+def _needs(pin: str, extras: Iterable[str] = ()) -> list[Requirement]:
+    """The requirements that the metadata of the pinned version lists for a GPU machine."""
+    href = next(
+        href
+        for file, (href, _) in sorted(_files(pin).items())
+        if file.endswith(".whl") and (all(part in file for part in _GPU) or file.endswith("-any.whl"))
+    )
+    # Read by parts: these wheels have hundreds of megabytes.
+    wheel = dist_from_wheel_url(_name(pin), href, PipSession())
+    listed = [Requirement(line) for line in wheel.metadata.get_all("Requires-Dist", [])]
+    machine = {"platform_system": "Linux", "sys_platform": "linux", "platform_machine": "x86_64"}
+    kept = []
+    for each in listed:
+        choices = [machine | {"extra": extra} for extra in (*extras, "")]
+        if each.marker is None or any(each.marker.evaluate(choice) for choice in choices):
+            kept.append(each)
+    return kept
+
+
+def _newest(needed: Requirement) -> Version:
+    versions = {_version_of(file) for file, _, _ in _listed(needed.name)} - {None}
+    return max(each for each in versions if each is not None and needed.specifier.contains(each))
+
+
+def _files(pin: str) -> dict[str, tuple[str, str]]:
+    """Address and hash by name of the files of a pinned version that serve this package's Pythons."""
+    name, pinned = pin.split("==")
+    return {file: (href, digest) for file, href, digest in _listed(name) if _serves(file, Version(pinned))}
+
+
+def _listed(name: str) -> list[tuple[str, str, str]]:
+    page = f"{PyPI.simple_url}/{canonicalize_name(name)}/"
+    with urllib.request.urlopen(page, timeout=180) as answer:
+        links = _LINK.findall(answer.read().decode())
+    return [(unescape(file), urljoin(page, href), digest) for href, digest, file in links]
+
+
+def _name(pin: str) -> str:
+    return canonicalize_name(pin.split("==")[0])
+
+
+def _serves(file: str, wanted: Version) -> bool:
     if file.endswith(".whl"):
         _, found, _, tags = parse_wheel_filename(file)
         usable = any(tag.abi == "abi3" or not _OLD.fullmatch(tag.interpreter) for tag in tags)
-        return found == version and usable
-    if file.endswith((".tar.gz", ".zip")):
-        try:
-            return parse_sdist_filename(file)[1] == version
-        except ValueError:
-            return False  # a name of the time before there was a rule for them
-    return False
+        return found == wanted and usable
+    return _version_of(file) == wanted
+
+
+def _version_of(file: str) -> Version | None:
+    try:
+        if file.endswith(".whl"):
+            return parse_wheel_filename(file)[1]
+        return parse_sdist_filename(file)[1] if file.endswith((".tar.gz", ".zip")) else None
+    except ValueError:
+        return None  # a name of the time before there was a rule for them
 
 
 if __name__ == "__main__":

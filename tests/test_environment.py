@@ -20,9 +20,12 @@ NINE = {"jupyter-book", "jupyterlab", "torch", "numpy", "scipy", "matplotlib", "
 UNPINNED = re.compile(r"pip|fts|wheel|setuptools|triton|nvidia-.*|cuda-.*|pytorch-triton.*")
 
 
-def _hashed() -> dict[str, tuple[str, list[str]]]:
-    """Version and hashes by name, as requirements.lock says them."""
-    entries = (ROOT / "requirements.lock").read_text().replace(" \\\n", "").splitlines()
+LOCKS = ("requirements.lock", "torch.lock", "torch-cuda.lock")
+
+
+def _hashed(lock: str = "requirements.lock") -> dict[str, tuple[str, list[str]]]:
+    """Version and hashes by name, as a lock file says them."""
+    entries = (ROOT / lock).read_text().replace(" \\\n", "").splitlines()
     found = {}
     for entry in entries:
         pin, *hashes = entry.split()
@@ -34,9 +37,8 @@ def _hashed() -> dict[str, tuple[str, list[str]]]:
 
 
 def _lock() -> dict[str, str]:
-    """Version by name: what carries hashes, and torch, whose builds bring other libraries along."""
-    torch, version = (ROOT / "torch.lock").read_text().split("==")
-    return {name: version for name, (version, _) in _hashed().items()} | {torch: version.strip()}
+    """Version by name: everything, torch included, but the libraries of its CUDA build."""
+    return {name: version for name, (version, _) in (_hashed() | _hashed("torch.lock")).items()}
 
 
 def _declared() -> list[Requirement]:
@@ -48,13 +50,14 @@ def _declared() -> list[Requirement]:
 
 
 def test_lock_names_no_host_and_no_local_build() -> None:
-    for name in ("requirements.lock", "torch.lock"):
+    for name in LOCKS:
         assert not re.search(r"://|@|\+|/", (ROOT / name).read_text())
 
 
 def test_every_locked_package_carries_hashes() -> None:
     """pip then asks for hashes of all: one package without them would stop the installation."""
-    assert [name for name, (_, hashes) in _hashed().items() if not hashes] == []
+    for lock in LOCKS:
+        assert [name for name, (_, hashes) in _hashed(lock).items() if not hashes] == []
     assert "torch" not in _hashed()
     asked = [Requirement(line) for line in metadata.requires("torch") or []]
     needed = {
@@ -64,10 +67,26 @@ def test_every_locked_package_carries_hashes() -> None:
     assert missing == set(), "torch brings packages that are not locked"
 
 
+def test_torch_comes_from_one_index_and_by_hash() -> None:
+    """A second index may offer a package of the same name: none is asked for anything but torch itself."""
+    install = subprocess.run(
+        ["make", "-n", "-W", "torch.lock", ".venv/ready", "TORCH_INDEX=INDEX"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert "extra-index-url" not in install
+    (torch,) = (line for line in install.splitlines() if line.endswith("-r torch.lock"))
+    assert {"--index-url INDEX", "--no-deps", "--require-hashes"} <= set(
+        re.findall(r"--\S+(?: INDEX)?", torch)
+    )
+    assert set(_hashed("torch.lock")) == {"torch"}
+    assert all(UNPINNED.fullmatch(name) for name in _hashed("torch-cuda.lock"))
+
+
 @pytest.mark.slow
 def test_pip_reads_the_lock_and_has_nothing_to_install() -> None:
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--dry-run", "--no-index"]
-    again = [*pip, "--require-hashes", "-r", str(ROOT / "requirements.lock")]
+    locks = [part for lock in LOCKS[:2] for part in ("-r", str(ROOT / lock))]
+    again = [*pip, "--require-hashes", "--no-deps", *locks]
     done = subprocess.run(again, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     assert "Would install" not in done.stdout

@@ -39,6 +39,15 @@ def test_every_command_exists(path: Path) -> None:
             raise AssertionError(f"{command}: workflows call make or a module of fts, nothing else")
 
 
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_a_workflow_may_only_read_and_runs_actions_by_commit(path: Path) -> None:
+    workflow = yaml.safe_load(path.read_text())
+    assert workflow["permissions"] == {"contents": "read"}
+    used = re.findall(r"uses: (\S+)", path.read_text())
+    assert used
+    assert [action for action in used if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", action)] == []
+
+
 def test_ordinary_runners_run_the_tests() -> None:
     (path,) = (path for path in WORKFLOWS if path.stem == "test")
     assert any(command.startswith("make test") for command in _commands(path))
