@@ -40,8 +40,8 @@ def test_the_docstring_is_what_is_read() -> None:
     names = [line.name for line in LAYOUT.lines]
     assert all(f"    {line}" in fts.__doc__ and line.says in fts.__doc__ for line in LAYOUT.lines)
     above = {line.name for line in LAYOUT.lines if not line.truth}
-    assert {"kernel", "adapter", "weak", "svws", "baselines", "methods", "discovery"} <= above
-    assert {"data", "metrics", "studies"} <= set(names) - above
+    assert {"kernel", "adapter", "weak", "selection", "svws", "baselines", "methods", "discovery"} <= above
+    assert {"problems", "lab"} <= set(names) - above
 
 
 def test_torch_is_imported_where_training_is() -> None:
@@ -105,7 +105,7 @@ BROKEN = [
     ("kernel/search.py", LAZY, "truth_leaks", "fts.kernel.search reaches fts.problems.problems, the truth"),
     (
         "kernel/search.py",
-        "from ..data.problems import problem",
+        "from ..problems.problems import problem",
         "truth_leaks",
         "reaches fts.problems.problems",
     ),
@@ -138,8 +138,8 @@ def test_what_breaks_the_order_is_reported(
 
 
 def test_a_line_without_a_module_is_reported(package: Path) -> None:
-    (package / "metrics.py").unlink()
-    assert "metrics stands in the order, but not on disk" in layout.missing_lines(layout.read_layout(package))
+    (package / "fitting.py").unlink()
+    assert "fitting stands in the order, but not on disk" in layout.missing_lines(layout.read_layout(package))
 
 
 @pytest.mark.parametrize("code", ["import torch", "from fts.adapter import networks"])
