@@ -16,13 +16,14 @@ from fts.kernel.separable import condition
 from fts.lab.studies import settle
 from fts.methods import method
 from fts.observations import Observations
+from fts.params.paper import LARGE_LIBRARIES
 from fts.problems import metrics
 from fts.problems.development import development, development_names, offered
 from fts.problems.problems import further_names, names, noisy_names, problem
 from fts.selection import instrumental, moments, refits, split_sample, support_search
 from fts.selection.refits import regions
 from fts.selection.selection import standard_error
-from fts.selection.split_sample import LARGE_LIBRARIES, TWO_FIELDS, scattered_halves, splits, trusts
+from fts.selection.split_sample import TWO_FIELDS, scattered_halves, splits, trusts
 from fts.svws.rule import build
 from fts.svws.two_fields import two_fields, unresolved
 from fts.weak.geometry import automatic

@@ -13,8 +13,7 @@ from fts import validation
 from fts.domain import Domain
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
-from fts.params.paper import LIBRARIES
-from fts.selection.split_sample import LARGE_LIBRARIES
+from fts.params.paper import LARGE_LIBRARIES, LIBRARIES
 
 
 @dataclass(frozen=True)

@@ -66,27 +66,6 @@ class TwoFieldsParams:
     split_seed: int
 
 
-def _powers(orders: tuple[str, ...], highest: int) -> tuple[str, ...]:
-    """1, and D(u^p) for every derivative, "" being none, and 1 <= p <= highest."""
-    terms = ["1"]
-    for letters in orders:
-        for p in range(1, highest + 1):
-            power = "u" if p == 1 else f"u^{p}"
-            terms.append(power if not letters else f"u_{letters}" if p == 1 else f"D_{letters}({power})")
-    return tuple(terms)
-
-
-# 43 terms each: on a line all derivatives up to the sixth of all powers up to the sixth; on a plane those up
-# to the second, and six higher derivatives of u itself.
-LARGE_LIBRARIES: dict[str, tuple[str, ...]] = {
-    "powers": _powers(tuple("x" * k for k in range(7)), 6),
-    "powers 2D": (
-        *_powers(("", "x", "y", "xx", "xy", "yy"), 6),
-        *("u_xxx", "u_xxy", "u_xyy", "u_yyy", "u_xxxx", "u_yyyy"),
-    ),
-}
-
-
 # Chosen on the problems of `fts.problems.development`; what other values of a setting recover there is in the
 # record that `python -m fts.lab.studies settle` writes.
 TWO_FIELDS = TwoFieldsParams(

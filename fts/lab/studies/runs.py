@@ -23,13 +23,12 @@ from fts.lab.studies import symbolic
 from fts.lab.studies.records import RunRecord
 from fts.methods import Method, method
 from fts.observations import Observations
-from fts.params.paper import CLOSED_FORM, DEFAULT_LIBRARIES, PAPER, PROJECTED, REFINED
+from fts.params.paper import CLOSED_FORM, DEFAULT_LIBRARIES, LARGE_LIBRARIES, PAPER, PROJECTED, REFINED
 from fts.params.types import FieldParams, FreezeThenSelectParams, named
 from fts.problems import metrics
 from fts.problems.problems import Problem, problem
 from fts.problems.trajectories import observe, simulate
 from fts.selection.selection import Selection
-from fts.selection.split_sample import LARGE_LIBRARIES
 from fts.symbolic.settings import ComposedRunParams, RivalRunParams, SymbolicRunParams
 
 # A beam proposes hundreds of supports: their best are recorded.
