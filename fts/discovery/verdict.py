@@ -22,8 +22,8 @@ from fts.fields.frozen import Field, FrozenField
 from fts.kernel.posterior import DrawnVariance
 from fts.kernel.separable import PosteriorVariance
 from fts.observations import Observations
+from fts.selection.instrumental import TWO_FIELDS
 from fts.selection.selection import Selection
-from fts.selection.split_sample import TWO_FIELDS
 from fts.svws.select import Prepared
 from fts.svws.two_fields import select_halves
 

@@ -1,28 +1,79 @@
-"""Cross moments -> Selection: proposed on half of the regions, compared on the other half, then pruned.
+"""Cross moments -> Selection: supports proposed on half of the regions, compared on the other half.
 
-The steps are the paper's, proposals, refit, validation, the smallest within one standard error; what they
-compare is the cross risk, which extra terms cannot lower by explaining noise.
+The steps are the paper's, proposals, refit, validation, the smallest within one standard error, and pruning;
+what they compare is the cross risk, which extra terms cannot lower by explaining noise.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 from scipy.special import stdtrit
 
-from fts.selection.moments import CrossMoments
+from fts.params.paper import PAPER
+from fts.params.types import SVWSParams, WeakParams
+from fts.selection.moments import CrossMoments, Moments, jackknife
 from fts.selection.selection import Candidates, Refit, Selection, Trace, standard_error
-from fts.selection.split_sample import TwoFieldsParams
-from fts.selection.support_search import propose
+from fts.selection.support_search import Support, beam_search, subsets
+
+Fold = tuple[np.ndarray, np.ndarray]
 
 
-def choose(moments: CrossMoments, params: TwoFieldsParams, one_field: tuple[int, ...] = ()) -> Selection:
+@dataclass(frozen=True)
+class TwoFieldsParams:
+    """Selection by the cross products of two fields, fitted to disjoint halves of the samples."""
+
+    weak: WeakParams | None  # patches; from the field itself where there are none
+    svws: SVWSParams  # the rule it falls back to, and whose phases and ridge it shares
+    relative: bool  # lam0 is RELATIVE_THRESHOLD of ||b||, as for problems the paper has no threshold for
+    splits: int  # ways of halving the samples, whose moments are averaged
+    phases: int  # weak systems per field
+    smoothing: float  # nugget of the halves in units of the one that reconstructs best
+    negligible: float  # variance of the field, in units of the samples', up to which patches count alike
+    most_terms: int  # of a proposal
+    width: int  # supports of each size that the search for proposals keeps
+    draws: int  # times the regions are halved at random, to propose on one half and compare on the other
+    tolerance: float  # differences of cross risk, in units of b^2, that may be the fields' shared error
+    shared: float  # the same in units of the lowest risk, which that error is part of
+    reliability: float  # least share of a combination of columns that both fields must agree on
+    size: float  # least size of a term, in units of ||b||
+    chance: float  # that any term of the library that is none of the equation seems significant
+    disagreement: float  # standard errors up to which a refit on the whole field is preferred
+    unresolved: float  # error at left-out slices, beyond the noise, from which the field is not resolved
+    split_seed: int
+
+
+# Chosen on the problems of `fts.problems.development`; what other values of a setting recover there is in the
+# record that `python -m fts.lab.studies settle` writes.
+TWO_FIELDS = TwoFieldsParams(
+    weak=None,
+    svws=PAPER["kdv"].svws,
+    relative=True,
+    splits=3,
+    phases=4,
+    smoothing=0.03,
+    negligible=0.0005,
+    most_terms=6,
+    width=32,
+    draws=12,
+    tolerance=0.002,
+    shared=0.25,
+    reliability=0.1,
+    size=0.02,
+    chance=0.05,
+    disagreement=1.0,
+    unresolved=0.1,
+    split_seed=20271,
+)
+
+
+def choose(moments: CrossMoments, params: TwoFieldsParams, one_field: Support = ()) -> Selection:
     """The equation that the cross moments support, with its trace and its jackknife standard errors.
 
     `one_field` is the support that a rule on the whole field finds, where there is one to agree with.
     """
-    folds = region_halves(len(moments.cross), params)
+    folds = region_halves(len(moments.cross.products), params)
     candidates = generate(moments, folds, params)
     risks = compare(moments, candidates.supports, folds)
     mu = risks.mean(axis=1)
@@ -30,26 +81,50 @@ def choose(moments: CrossMoments, params: TwoFieldsParams, one_field: tuple[int,
     admissible = within(risks, risks[int(np.argmin(mu))], tolerance)
     best = min(admissible, key=lambda row: (len(candidates.supports[row]), mu[row], row))
     support = agreed(prune(moments, candidates.supports[best], folds, tolerance, params), one_field)
-    candidates, risks = _with(candidates, support, moments, risks, folds)
+    if support not in candidates.supports:
+        supports = (*candidates.supports, support)
+        candidates = Candidates(moments.library, supports, candidates.proposals, candidates.thresholds)
+        risks = np.concatenate([risks, compare(moments, [support], folds)])
     winner = candidates.supports.index(support)
-    xi, deviation = estimate(moments, support)
+    fits = [moments.physical(each, fit(moments.cross, each)) for each in candidates.supports]
     trace = Trace(
         candidates,
         tau=0.0,
         stable=tuple(range(len(moments.library))),
         fallback=False,
         eligible=tuple(range(len(candidates.supports))),
-        xi=np.array([moments.physical(solve(moments.total, each)) for each in candidates.supports]),
+        xi=np.array(fits),
         risks=risks,
         admissible=admissible,
         winner=winner,
         reason=_reason(candidates, admissible, best, winner, risks),
     )
-    refit = Refit(xi, deviation, float(risks[winner].mean()))
-    return Selection(moments.library, xi, "two fields", trace, {"cross": refit}, "cross")
+    deviation = moments.physical(support, standard_errors(moments.cross, support))
+    refit = Refit(fits[winner], deviation, float(risks[winner].mean()))
+    return Selection(moments.library, fits[winner], "two fields", trace, {"cross": refit}, "cross")
 
 
-def region_halves(count: int, params: TwoFieldsParams) -> list[tuple[np.ndarray, np.ndarray]]:
+def fit(cross: Moments, support: Support) -> Float[np.ndarray, " m"]:
+    """Coefficients of a support by cross products, in units of the columns."""
+    return cross.total.on(support).minimum_norm()[0]
+
+
+def standard_errors(cross: Moments, support: Support) -> Float[np.ndarray, " m"]:
+    """How far these coefficients move when a region is left out."""
+    return jackknife(cross.on(support).without_each.minimum_norm())
+
+
+def unexplained(moments: CrossMoments, support: Support) -> tuple[float, float]:
+    """Share of u_t that an equation with these terms leaves unexplained, and its standard error."""
+    cross = moments.cross.on(support)
+
+    def share(part: Moments) -> Float[np.ndarray, " n"]:
+        return part.risk(part.minimum_norm()) / part.square
+
+    return float(share(cross.total)[0]), float(jackknife(share(cross.without_each)))
+
+
+def region_halves(count: int, params: TwoFieldsParams) -> list[Fold]:
     """Random halves of the regions, each once to propose and fit and once to compare."""
     if count < 4:
         raise ValueError(f"{count} regions: at least four are needed to fit on half and compare on half")
@@ -60,33 +135,24 @@ def region_halves(count: int, params: TwoFieldsParams) -> list[tuple[np.ndarray,
     return folds
 
 
-def generate(
-    moments: CrossMoments, folds: Sequence[tuple[np.ndarray, np.ndarray]], params: TwoFieldsParams
-) -> Candidates:
+def generate(moments: CrossMoments, folds: Sequence[Fold], params: TwoFieldsParams) -> Candidates:
     """The pool of supports proposed on the first part of every fold, and on all regions."""
-    every = np.arange(len(moments.cross))
-    known: dict[tuple[int, ...], int] = {}
+    every = np.arange(len(moments.cross.products))
+    known: dict[Support, int] = {}
     proposals = np.empty((len(folds) + 1, params.most_terms), dtype=np.int64)
     for row, part in enumerate([*(first for first, _ in folds), every]):
-        found = propose(
-            moments.cross[part].sum(axis=0),
-            moments.own[part].sum(axis=0),
-            params.most_terms,
-            params.reliability,
-            params.width,
-        ) or [()]
+        cross, within = (each.products[part].sum(axis=0) for each in (moments.cross, moments.within))
+        best = beam_search(cross, within, params.most_terms, params.reliability, params.width) or [()]
         for column in range(params.most_terms):
             # Where no further term is reliable the longest support stands for the longer ones.
-            support = found[min(column, len(found) - 1)]
+            support = best[min(column, len(best) - 1)]
             proposals[row, column] = known.setdefault(support, len(known))
     sizes = tuple(float(size) for size in range(1, params.most_terms + 1))
     return Candidates(moments.library, tuple(known), proposals, sizes)
 
 
 def compare(
-    moments: CrossMoments,
-    supports: Sequence[tuple[int, ...]],
-    folds: Sequence[tuple[np.ndarray, np.ndarray]],
+    moments: CrossMoments, supports: Sequence[Support], folds: Sequence[Fold]
 ) -> Float[np.ndarray, "supports folds"]:
     """Cross risk of every support on the second part of every fold, fitted on the first, per unit b1^T b2.
 
@@ -94,37 +160,12 @@ def compare(
     make up for what it misses on others.
     """
     risks = np.empty((len(supports), len(folds)))
-    for column, (first, second) in enumerate(folds):
-        fit, held = moments.cross[first].sum(axis=0), moments.cross[second].sum(axis=0)
+    for column, fold in enumerate(folds):
+        fitted, held = (Moments(moments.cross.products[part]).total for part in fold)
         for row, support in enumerate(supports):
-            risks[row, column] = max(cross_risk(held, solve(fit, support)) / abs(held[0, 0]), 0.0)
+            risk = held.on(support).risk(fitted.on(support).minimum_norm()) / np.abs(held.square)
+            risks[row, column] = max(float(risk[0]), 0.0)
     return risks
-
-
-def cross_risk(cross: Float[np.ndarray, "J1 J1"], x: Float[np.ndarray, " J"]) -> float:
-    """beta - 2 c^T x + x^T G x: what is left of b, without the noise; about zero for the right equation."""
-    return float(cross[0, 0] - 2 * cross[1:, 0] @ x + x @ cross[1:, 1:] @ x)
-
-
-def unexplained(moments: CrossMoments, support: tuple[int, ...]) -> tuple[float, float]:
-    """Share of u_t that an equation with these terms leaves unexplained, and its standard error."""
-
-    def share(cross: np.ndarray) -> float:
-        return cross_risk(cross, solve(cross, support)) / cross[0, 0]
-
-    total, n = moments.total, len(moments.cross)
-    left = np.array([share(total - one) for one in moments.cross])
-    return share(total), float(np.sqrt((n - 1) * left.var()))
-
-
-def solve(cross: Float[np.ndarray, "J1 J1"], support: Sequence[int]) -> Float[np.ndarray, " J"]:
-    """G_S x_S = c_S, zero outside the support; the shortest solution where G_S is singular."""
-    x = np.zeros(len(cross) - 1)
-    inside = np.array(support, dtype=int)
-    if inside.size:
-        inner = cross[1:, 1:][np.ix_(inside, inside)]
-        x[inside] = np.linalg.lstsq(inner, cross[1:, 0][inside], rcond=None)[0]
-    return x
 
 
 def within(
@@ -141,12 +182,8 @@ def within(
 
 
 def prune(
-    moments: CrossMoments,
-    support: tuple[int, ...],
-    folds: Sequence[tuple[np.ndarray, np.ndarray]],
-    tolerance: float,
-    params: TwoFieldsParams,
-) -> tuple[int, ...]:
+    moments: CrossMoments, support: Support, folds: Sequence[Fold], tolerance: float, params: TwoFieldsParams
+) -> Support:
     """The support without terms that are small, in units of b or of their standard errors.
 
     Of these as many go together as the cross risk can do without: what is left of two that nearly cancel may
@@ -163,11 +200,11 @@ def prune(
     return support
 
 
-def weak(moments: CrossMoments, support: tuple[int, ...], params: TwoFieldsParams) -> tuple[int, ...]:
+def weak(moments: CrossMoments, support: Support, params: TwoFieldsParams) -> Support:
     """Terms of a support that are below the least size, or within the noise of their own coefficients."""
-    x, deviation = jackknife(moments, support)
-    size, errors = np.abs(x), significant(moments, params)
-    return tuple(j for j in support if size[j] < max(params.size, errors * deviation[j]))
+    noise = significant(moments, params) * standard_errors(moments.cross, support)
+    small = np.abs(fit(moments.cross, support)) < np.maximum(params.size, noise)
+    return tuple(j for j, drop in zip(support, small, strict=True) if drop)
 
 
 def significant(moments: CrossMoments, params: TwoFieldsParams) -> float:
@@ -176,7 +213,7 @@ def significant(moments: CrossMoments, params: TwoFieldsParams) -> float:
     Every term of the library had the chance to be chosen for what it seems to explain, so the more are
     offered, the more is asked of each.
     """
-    regions, terms = len(moments.cross), len(moments.library)
+    regions, terms = len(moments.cross.products), len(moments.library)
     return float(-stdtrit(regions - 1, params.chance / (2 * terms)))
 
 
@@ -189,7 +226,7 @@ def overlapping_error(differences: Float[np.ndarray, "n folds"]) -> Float[np.nda
     return differences.std(axis=1, ddof=1) * np.sqrt(1 / differences.shape[1] + 1)
 
 
-def agreed(support: tuple[int, ...], one_field: tuple[int, ...]) -> tuple[int, ...]:
+def agreed(support: Support, one_field: Support) -> Support:
     """The support, or that of one field where it is a part of it.
 
     One field errs towards too many terms, because its noise wants to be explained, too. A term that not even
@@ -198,43 +235,10 @@ def agreed(support: tuple[int, ...], one_field: tuple[int, ...]) -> tuple[int, .
     return one_field if one_field and set(one_field) < set(support) else support
 
 
-def _without(support: tuple[int, ...], terms: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+def _without(support: Support, terms: Support) -> Iterator[Support]:
     """The support less every non-empty set of the terms."""
-    for count in range(1, len(terms) + 1):
-        for dropped in combinations(terms, count):
-            yield tuple(j for j in support if j not in dropped)
-
-
-def estimate(
-    moments: CrossMoments, support: tuple[int, ...]
-) -> tuple[Float[np.ndarray, " J"], Float[np.ndarray, " J"]]:
-    """Physical coefficients of the support by cross products, and their standard errors."""
-    x, deviation = jackknife(moments, support)
-    return moments.physical(x), moments.physical(deviation)
-
-
-def jackknife(
-    moments: CrossMoments, support: tuple[int, ...]
-) -> tuple[Float[np.ndarray, " J"], Float[np.ndarray, " J"]]:
-    """Coefficients in units of the cross norms, and how they move when a region is left out."""
-    total, n = moments.total, len(moments.cross)
-    left = np.array([solve(total - one, support) for one in moments.cross])
-    return solve(total, support), np.sqrt((n - 1) * left.var(axis=0))
-
-
-def _with(
-    candidates: Candidates,
-    support: tuple[int, ...],
-    moments: CrossMoments,
-    risks: np.ndarray,
-    folds: Sequence[tuple[np.ndarray, np.ndarray]],
-) -> tuple[Candidates, np.ndarray]:
-    """Candidates and risks with the pruned support among them."""
-    if support in candidates.supports:
-        return candidates, risks
-    grown = (*candidates.supports, support)
-    more = Candidates(candidates.library, grown, candidates.proposals, candidates.thresholds)
-    return more, np.concatenate([risks, compare(moments, [support], folds)])
+    for dropped in subsets(terms, len(terms)):
+        yield tuple(j for j in support if j not in dropped)
 
 
 def _reason(

@@ -16,6 +16,7 @@ from fts.equations.terms import Library
 from fts.fields.frozen import Field
 from fts.params.types import SVWSParams, WeakParams
 from fts.selection import sparse
+from fts.selection.moments import jackknife, regions
 from fts.selection.selection import Refit, Selection
 from fts.weak.assembly import WeakSystem, assemble
 
@@ -26,8 +27,6 @@ _MAD = 1.4826
 _ITERATIONS, _RESTARTED = 30, 5
 # Coefficients that move by less than this fraction have settled.
 _SETTLED = 1e-12
-# Regions held out in turn: enough for a standard error, few enough that each is longer than a field error.
-_REGIONS = 16
 # A variance varies with the distance to samples, far slower than a field: fewer nodes per axis do.
 _COARSER, _COARSEST = 4, 6
 _FLOOR = 1e-3
@@ -106,14 +105,6 @@ def _row_roots(count: int, variances: Float[np.ndarray, " m"] | None) -> dict[st
     return equal | {"weighted ": np.sqrt(typical / (variances + _FLOOR * typical))}
 
 
-def regions(centers: Float[np.ndarray, "m d1"]) -> Int[np.ndarray, " m"]:
-    """About sixteen boxes of space-time of equal size, as a number per patch: field errors are local."""
-    per_axis = max(2, round(_REGIONS ** (1 / centers.shape[1])))
-    low, high = centers.min(axis=0), centers.max(axis=0)
-    place = (centers - low) / np.where(high > low, high - low, 1.0) * per_axis
-    return np.clip(place, 0, per_axis - 1).astype(int) @ per_axis ** np.arange(centers.shape[1])
-
-
 def deviations(
     A: Float[np.ndarray, "m J"],
     b: Float[np.ndarray, " m"],
@@ -121,12 +112,11 @@ def deviations(
     blocks: Int[np.ndarray, " m"],
     fit: Callable[..., np.ndarray],
 ) -> Float[np.ndarray, " J"]:
-    """Delete-one-region jackknife standard errors of a fit, se^2 = (n-1)/n sum_k (xi_-k - mean)^2."""
+    """Jackknife standard errors of a fit to rows, a region left out at a time."""
     names = np.unique(blocks)
     if len(names) < 2 or not support.any():
         return np.zeros(len(support))
-    left = np.array([fit(A[blocks != k], b[blocks != k], support) for k in names])
-    return np.sqrt((len(names) - 1) * left.var(axis=0))
+    return jackknife(np.array([fit(A[blocks != k], b[blocks != k], support) for k in names]))
 
 
 def stack(systems: Sequence[WeakSystem]) -> tuple[Float[np.ndarray, "m J"], Float[np.ndarray, " m"]]:

@@ -1,48 +1,85 @@
-"""CrossMoments -> supports: a beam search with a way back, the best support found of every size.
+"""Supports around others, and the best support of every size by a beam search with a way back.
 
-A term enters a support when what it adds is seen by both fields: the part of its column that the support
-does not explain must be reliable. Without that, differences of nearly equal columns, which are noise, would
-explain anything. Greedy selection keeps one support per size and often misses the best one: where columns are
-alike the first term it takes is a wrong one. A beam keeps many, and a support one term larger, less any of
-its terms, is tried as well. All of them are extended at once, from matrices of J + 1 rows.
+A term enters a support of the beam when what it adds is seen by both fields: the part of its column that the
+support does not explain must be reliable. Without that, differences of nearly equal columns, which are noise,
+would explain anything. Greedy selection keeps one support per size and often misses the best one: where
+columns are alike the first term it takes is a wrong one. A beam keeps many, and a support one term larger,
+less any of its terms, is tried as well. All are extended at once, from matrices of J + 1 rows.
 """
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
 
 import numpy as np
 from jaxtyping import Float, Int
 
+Support = tuple[int, ...]
 
-def propose(
+
+def subsets(terms: Sequence[int], most: int) -> Iterator[Support]:
+    """Every support of one to `most` of the terms, smallest first."""
+    for size in range(1, most + 1):
+        yield from combinations(terms, size)
+
+
+def extended(support: Support, terms: Sequence[int]) -> Iterator[Support]:
+    """The support with one of the other terms more."""
+    return (tuple(sorted((*support, j))) for j in terms if j not in support)
+
+
+def exchanged(support: Support, terms: Sequence[int]) -> Iterator[Support]:
+    """The support with one of its terms replaced; each removal brings back the support itself, too."""
+    for shorter in shortened(support):
+        yield from extended(shorter, terms)
+
+
+def shortened(support: Support) -> Iterator[Support]:
+    """The support without each of its terms in turn."""
+    return (tuple(j for j in support if j != gone) for gone in support)
+
+
+def neighbours(support: Support, terms: Sequence[int]) -> set[Support]:
+    """The support with a term removed, added or exchanged; never empty ones."""
+    around = {*shortened(support), *extended(support, terms), *exchanged(support, terms)}
+    return around - {()}
+
+
+def beam_search(
     cross: Float[np.ndarray, "J1 J1"],
-    own: Float[np.ndarray, "J1 J1"],
+    within: Float[np.ndarray, "J1 J1"],
     most: int,
     reliability: float,
     width: int,
-) -> list[tuple[int, ...]]:
+) -> list[Support]:
     """The best supports found of one, two, ... terms, ascending; fewer where nothing reliable is left."""
-    usable = np.flatnonzero(np.diag(cross)[1:] > reliability * np.diag(own)[1:])
+    usable = np.flatnonzero(np.diag(cross)[1:] > reliability * np.diag(within)[1:])
     levels: list[tuple[np.ndarray, np.ndarray]] = []
     supports = np.empty((1, 0), dtype=np.int64)
     while supports.shape[1] < min(most, len(usable)):
-        risks = extended(cross, own, supports, reliability)
+        risks = extension_risks(cross, within, supports, reliability)
         risks[:, np.setdiff1d(np.arange(risks.shape[1]), usable)] = np.inf
         supports, kept = _best_extensions(supports, risks, width)
         if not len(supports):
             break
         levels.append((supports, kept))
-    best: list[tuple[int, ...]] = []
-    for size, (own_level, kept) in enumerate(levels):
-        tried, risks = own_level, kept
+    best: list[Support] = []
+    for size, (supports, kept) in enumerate(levels):
+        tried, risks = supports, kept
         if size + 1 < len(levels):
-            shorter = _shortened(levels[size + 1][0])
+            longer = levels[size + 1][0]
+            shorter = np.unique(
+                np.concatenate([np.delete(longer, i, axis=1) for i in range(size + 2)]), axis=0
+            )
             tried = np.concatenate([tried, shorter])
-            risks = np.concatenate([risks, _risks(cross, own, shorter, reliability)])
+            last = extension_risks(cross, within, shorter[:, :-1], reliability)
+            risks = np.concatenate([risks, np.take_along_axis(last, shorter[:, -1:], axis=1)[:, 0]])
         best.append(tuple(tried[int(np.argmin(risks))].tolist()))
     return best
 
 
-def extended(
+def extension_risks(
     cross: Float[np.ndarray, "J1 J1"],
-    own: Float[np.ndarray, "J1 J1"],
+    within: Float[np.ndarray, "J1 J1"],
     supports: Int[np.ndarray, "n k"],
     reliability: float,
 ) -> Float[np.ndarray, "n J"]:
@@ -50,7 +87,7 @@ def extended(
 
     Infinite where the term is in the support, or where what it adds is not reliable.
     """
-    G, W, c, beta = cross[1:, 1:], own[1:, 1:], cross[1:, 0], cross[0, 0]
+    G, W, c, beta = cross[1:, 1:], within[1:, 1:], cross[1:, 0], cross[0, 0]
     n, k = supports.shape
     schur, power = np.tile(np.diag(G), (n, 1)), np.tile(np.diag(W), (n, 1))
     gain, base, definite = np.tile(c, (n, 1)), np.full((n, 1), beta), np.ones(n, dtype=bool)
@@ -63,9 +100,9 @@ def extended(
         solved = np.linalg.solve(inner, np.concatenate([outer, c[supports][:, :, None]], axis=2))
         share, xi = solved[:, :, :-1], solved[:, :, -1]
         schur = schur - np.einsum("nkj,nkj->nj", outer, share)
-        within = W[supports[:, :, None], supports[:, None, :]]
+        inner = W[supports[:, :, None], supports[:, None, :]]
         power = power - 2 * np.einsum("nkj,nkj->nj", W[supports], share)
-        power = power + np.einsum("nkj,nkj->nj", within @ share, share)
+        power = power + np.einsum("nkj,nkj->nj", inner @ share, share)
         gain = gain - np.einsum("nkj,nk->nj", share, c[supports])
         base = base - np.einsum("nk,nk->n", xi, c[supports])[:, None]
     seen = (schur > reliability * power) & (schur > 0) & definite[:, None]
@@ -82,22 +119,7 @@ def _best_extensions(
         return np.empty((0, supports.shape[1] + 1), dtype=np.int64), np.empty(0)
     # A support of k terms is found at most k times: enough are looked at for `width` different ones.
     order = np.argsort(risks[rows, terms], kind="stable")[: width * (supports.shape[1] + 1)]
-    grown = np.sort(np.column_stack([supports[rows[order]], terms[order]]), axis=1)
-    _, first = np.unique(grown, axis=0, return_index=True)
+    longer = np.sort(np.column_stack([supports[rows[order]], terms[order]]), axis=1)
+    _, first = np.unique(longer, axis=0, return_index=True)
     kept = np.sort(first)[:width]
-    return grown[kept], risks[rows[order], terms[order]][kept]
-
-
-def _shortened(supports: Int[np.ndarray, "n k"]) -> Int[np.ndarray, "m j"]:
-    """Every support without each of its terms in turn, each once."""
-    return np.unique(
-        np.concatenate([np.delete(supports, place, axis=1) for place in range(supports.shape[1])]), axis=0
-    )
-
-
-def _risks(
-    cross: np.ndarray, own: np.ndarray, supports: Int[np.ndarray, "n k"], reliability: float
-) -> Float[np.ndarray, " n"]:
-    """Cross risk of every support, as the last of its terms is added to the others."""
-    risks = extended(cross, own, supports[:, :-1], reliability)
-    return np.take_along_axis(risks, supports[:, -1:], axis=1)[:, 0]
+    return longer[kept], risks[rows[order], terms[order]][kept]

@@ -18,10 +18,10 @@ from fts.kernel.separable import Posterior, condition
 from fts.observations import Observations
 from fts.params.types import SVWSParams
 from fts.selection import refits
-from fts.selection.instrumental import choose
+from fts.selection.instrumental import TwoFieldsParams, choose
 from fts.selection.moments import CrossMoments, measure
 from fts.selection.selection import Refit, Selection
-from fts.selection.split_sample import Pair, TwoFieldsParams, halves, scattered_halves, trusts
+from fts.selection.split_sample import Pair, halves, scattered_halves, trusts
 from fts.svws import rule
 from fts.weak.assembly import WeakSystem
 from fts.weak.geometry import automatic

@@ -16,10 +16,9 @@ from fts.equations.equation import Equation
 from fts.explorers.explorer import Explorer, Payload, count, field_key, number, term_values
 from fts.plotting import INK, PALETTE, WIDTH, use_style
 from fts.problems.problems import problem
-from fts.selection.instrumental import cross_risk, solve
-from fts.selection.moments import CrossMoments
-from fts.selection.split_sample import TWO_FIELDS
-from fts.selection.support_search import propose
+from fts.selection.instrumental import TWO_FIELDS
+from fts.selection.moments import CrossMoments, Moments
+from fts.selection.support_search import Support, beam_search
 
 _COLORS = {"two fields": PALETTE[0], "one field": PALETTE[1]}
 
@@ -33,7 +32,10 @@ class NoiseLevels(Payload):
         entry, library = problem(name), next(iter(levels.values())).library
         self.library, self.truth = library, entry.equation.on(library)
         upper = np.triu_indices(len(library) + 1)
-        rows = [[one.norms, one.total[upper], one.own.sum(axis=0)[upper]] for one in levels.values()]
+        rows = [
+            [one.norms, *(each.products.sum(axis=0)[upper] for each in (one.cross, one.within))]
+            for one in levels.values()
+        ]
         data = np.concatenate([part for row in rows for part in row]).astype("<f4").tobytes()
         names = ("name", "factor", "body")
         info: dict[str, Any] = {
@@ -78,17 +80,17 @@ class NoiseExplorer(Explorer):
         library, found = self.source.library, {}
         for name, (norms, cross, _) in self.source.moments(self.level).items():
             supports = [(), *self._supports(name)]
-            risks = [cross_risk(cross, solve(cross, support)) for support in supports]
+            risks = [_fit(cross, support)[1] for support in supports]
             limit = min(risks) + self.tolerance * cross[0, 0]
             support = next(s for s, risk in zip(supports, risks, strict=True) if risk <= limit)
-            xi = solve(cross, support) * norms[0] / norms[1:]
-            found[name] = Equation(tuple(library[j] for j in support), xi[list(support)])
+            xi = _fit(cross, support)[0] * norms[0] / norms[1:][list(support)]
+            found[name] = Equation(tuple(library[j] for j in support), xi)
         return found
 
-    def _supports(self, name: str) -> list[tuple[int, ...]]:
+    def _supports(self, name: str) -> list[Support]:
         _, cross, own = self.source.moments(self.level)[name]
         search = self.source.info["search"]
-        return propose(cross, own, search["most"], search["reliability"], search["width"])
+        return beam_search(cross, own, search["most"], search["reliability"], search["width"])
 
     def still(self) -> Figure:
         """Unexplained share by the number of terms, and the two equations."""
@@ -96,7 +98,7 @@ class NoiseExplorer(Explorer):
         figure, ax = plt.subplots(figsize=(WIDTH, 0.5 * WIDTH))
         for name, (_, cross, _) in self.source.moments(self.level).items():
             supports = self._supports(name)
-            risks = [cross_risk(cross, solve(cross, support)) for support in supports]
+            risks = [_fit(cross, support)[1] for support in supports]
             ax.plot(range(1, len(risks) + 1), risks, "o-", color=_COLORS[name], label=name)
         ax.axhline(0.0, color=INK, linestyle=":")
         noise = self.source.info["levels"][self.level]
@@ -107,6 +109,13 @@ class NoiseExplorer(Explorer):
         )
         ax.legend()
         return figure
+
+
+def _fit(cross: np.ndarray, support: Support) -> tuple[np.ndarray, float]:
+    """Coefficients of a support by cross products, and their risk."""
+    moments = Moments(cross[None]).on(support)
+    x = moments.minimum_norm()
+    return x[0], float(moments.risk(x)[0])
 
 
 def _square(upper: np.ndarray, n: int) -> np.ndarray:

@@ -17,7 +17,7 @@ from fts.lab.studies.records import Place, RunRecord, Summary
 from fts.params.paper import SHORT_NAMES
 from fts.plotting import INK, PALETTE, WIDTH, Table, table
 from fts.problems.problems import problem
-from fts.selection.split_sample import TWO_FIELDS
+from fts.selection.instrumental import TWO_FIELDS
 
 _TWO, _ONE = PALETTE[0], PALETTE[1]
 _MARKERS = "osD^"

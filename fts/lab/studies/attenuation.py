@@ -11,8 +11,9 @@ from fts.kernel.separable import condition
 from fts.problems.problems import problem
 from fts.problems.trajectories import observe, simulate
 from fts.selection import instrumental
+from fts.selection.instrumental import TwoFieldsParams
 from fts.selection.moments import CrossMoments, measure
-from fts.selection.split_sample import TwoFieldsParams, halves
+from fts.selection.split_sample import halves
 from fts.weak.geometry import automatic
 
 
@@ -38,9 +39,9 @@ def attenuation(
     inside, other = tuple(range(len(true))), tuple(library.index(text) for text in wrong)
     slopes, risks = [], []
     for two in noise_levels(name, library, levels, seed, params).values():
-        one = CrossMoments(library, two.own, two.own, two.norms)
+        one = CrossMoments(library, two.within, two.within, two.norms)
         slopes.append(
-            [each.physical(instrumental.solve(each.total, inside))[list(inside)] for each in (one, two)]
+            [each.physical(inside, instrumental.fit(each.cross, inside))[list(inside)] for each in (one, two)]
         )
         risks.append(
             [

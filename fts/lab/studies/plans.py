@@ -16,7 +16,7 @@ from fts.lab.studies.runs import GENERAL, OURS, Task, discover_task, paper_task,
 from fts.params.paper import PAPER, REFINED
 from fts.params.types import CrossedParams, FieldParams, SpectralParams, WeakRuleParams
 from fts.problems.problems import further_names, noisy_names
-from fts.selection.split_sample import TWO_FIELDS
+from fts.selection.instrumental import TWO_FIELDS
 from fts.symbolic.settings import (
     COMPOSED,
     OPERON,

@@ -26,9 +26,8 @@ from fts.problems import metrics
 from fts.problems.development import development, development_names, offered, wavy_names
 from fts.problems.problems import Problem
 from fts.problems.trajectories import observe
-from fts.selection.instrumental import choose
+from fts.selection.instrumental import TWO_FIELDS, TwoFieldsParams, choose
 from fts.selection.selection import Selection
-from fts.selection.split_sample import TWO_FIELDS, TwoFieldsParams
 from fts.svws.two_fields import Halved, halved, select_halves
 
 FILE = "settled.json"
