@@ -24,7 +24,7 @@ from fts.selection import instrumental, moments, refits, split_sample, support_s
 from fts.selection.instrumental import TWO_FIELDS
 from fts.selection.moments import regions
 from fts.selection.selection import standard_error
-from fts.selection.split_sample import scattered_halves, splits, trusts
+from fts.selection.split_sample import row_weights, scattered_halves, splits
 from fts.svws.rule import build
 from fts.svws.two_fields import two_fields, unresolved
 from fts.weak.geometry import automatic
@@ -365,12 +365,12 @@ def test_patches_count_less_where_the_field_is_a_guess() -> None:
     gappy = replace(trajectory, t=trajectory.t[seen], u=trajectory.u[:, seen])
     posterior = condition(fts.observe(gappy, "S100", seed=42, noise=0.1), progress=False)
     weak, phase = automatic(posterior, _TERMS), np.zeros(2)
-    found = trusts(variance_of(posterior), weak, phase, TWO_FIELDS.negligible)
+    found = row_weights(variance_of(posterior), weak, phase, TWO_FIELDS.negligible)
     when = patch_centers(trajectory.domain, weak, phase)[-1] / trajectory.t[-1]
     by_time = found.reshape(-1, len(when)).mean(axis=0)
     assert by_time[(when > 0.4) & (when < 0.5)].max() < 0.5 * by_time[(when < 0.2) | (when > 0.7)].min()
     # Without an error to speak of all patches count alike.
-    assert trusts(variance_of(posterior), weak, phase, 1e6).min() > 1 - 1e-6
+    assert row_weights(variance_of(posterior), weak, phase, 1e6).min() > 1 - 1e-6
 
 
 def test_scattered_points_are_halved_too(rng: np.random.Generator) -> None:

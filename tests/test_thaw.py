@@ -8,12 +8,12 @@ import pytest
 import fts
 from fts.equations.integration import evolve
 from fts.equations.terms import Library
-from fts.trajectory.comparison import compare, deviations, excluded, follow
-from fts.trajectory.fit import Unfollowed, begin, thaw
-from fts.trajectory.integration import FORECAST, Flow, Ring, Unbounded
-from fts.trajectory.windows import divide, survey
+from fts.trajectory.comparison import compare_supports, score_tests, standard_errors, thaw_equation
+from fts.trajectory.fit import NotApplicable, fit_trajectory, multiple_shooting
+from fts.trajectory.integration import FORECAST, Flow, PeriodicGrid, Unbounded
+from fts.trajectory.windows import resolved_record, shooting_windows
 
-CIRCLE = Ring(0.0, 2 * np.pi, 48)
+CIRCLE = PeriodicGrid(0.0, 2 * np.pi, 48)
 LIBRARY = Library.parse(["1", "u", "u^2", "u_x", "u*u_x", "u_xx", "u_xxx", "u_xxxx"])
 BURGERS = np.array([0, 0, 0, 0, -1.0, 0.1, 0, 0])
 BOX = fts.Domain((0.0,), (2 * np.pi,), 0.0, 1.0, (True,))
@@ -91,14 +91,16 @@ def _field_and_samples(rng, noise, terms=("u*u_x", "u_xx"), values=(-1.0, 0.1), 
 def test_coefficients_reach_the_noise_and_their_errors_are_honest(rng):
     field, observations = _field_and_samples(rng, 0.1)
     xi = np.array([0, 0, 0, 0, -0.8, 0.15, 0, 0])
-    record = divide(survey(field, observations, FORECAST), field, observations, 1, 96, FORECAST)
-    found = thaw(record, LIBRARY, xi, FORECAST)
+    record = shooting_windows(
+        resolved_record(field, observations, FORECAST), field, observations, 1, 96, FORECAST
+    )
+    found = fit_trajectory(record, LIBRARY, xi, FORECAST)
     assert found is not None
-    errors = deviations(found)[[4, 5]]
+    errors = standard_errors(found)[[4, 5]]
     assert np.all(errors < 0.05)
     assert np.abs(found.xi[[4, 5]] - [-1.0, 0.1]) == pytest.approx([0, 0], abs=4 * errors.max())
     assert found.misfit == pytest.approx(0.1 * observations.y.std(), rel=0.15)
-    assert max(abs(value) / error for value, error in excluded(found).values()) < 4
+    assert max(abs(value) / error for value, error in score_tests(found).values()) < 4
 
 
 def _equation(text):
@@ -107,7 +109,7 @@ def _equation(text):
 
 def test_the_equation_comes_back_with_the_noise_and_wants_nothing(rng):
     field, observations = _field_and_samples(rng, 0.05)
-    found = follow(observations, field, _equation("u_t = -0.8 u*u_x + 0.15 u_xx"), LIBRARY)
+    found = thaw_equation(observations, field, _equation("u_t = -0.8 u*u_x + 0.15 u_xx"), LIBRARY)
     assert found.stretches == 1
     assert found.wanted == {}
     assert found.misfit == pytest.approx(0.05 * observations.y.std(), rel=0.15)
@@ -123,15 +125,15 @@ def test_the_equation_comes_back_with_the_noise_and_wants_nothing(rng):
 
 def test_a_missing_term_is_asked_for(rng):
     field, observations = _field_and_samples(rng, 0.05)
-    found = follow(observations, field, _equation("u_t = 0.15 u_xx"), LIBRARY)
+    found = thaw_equation(observations, field, _equation("u_t = 0.15 u_xx"), LIBRARY)
     assert found.misfit > 2 * found.noise or "u*u_x" in found.wanted
 
 
 def test_windows_share_the_samples_without_counting_one_twice(rng):
     field, observations = _field_and_samples(rng, 0.0)
-    record = survey(field, observations, FORECAST)
+    record = resolved_record(field, observations, FORECAST)
     for count in (1, 2, 4):
-        divided = divide(record, field, observations, count, 24, FORECAST)
+        divided = shooting_windows(record, field, observations, count, 24, FORECAST)
         assert divided.samples == len(observations)
         read = [np.concatenate(one.read) for one in divided.windows]
         assert all(
@@ -142,17 +144,17 @@ def test_windows_share_the_samples_without_counting_one_twice(rng):
 def test_an_ill_posed_equation_ends_in_a_sentence(rng):
     field, observations = _field_and_samples(rng, 0.0)
     with pytest.raises(ValueError, match="no equation proposed can be integrated"):
-        follow(observations, field, _equation("u_t = -5 u_xx"), LIBRARY)
+        thaw_equation(observations, field, _equation("u_t = -5 u_xx"), LIBRARY)
 
 
 def test_what_cannot_be_followed_is_said(rng):
     field, observations = _field_and_samples(rng, 0.0)
     burgers = _equation("u_t = -1 u*u_x + 0.1 u_xx")
     with pytest.raises(ValueError, match="more than 2 waves"):
-        follow(observations, field, burgers, LIBRARY, replace(FORECAST, most_waves=2))
+        thaw_equation(observations, field, burgers, LIBRARY, replace(FORECAST, most_waves=2))
     open_box = replace(observations, domain=replace(BOX, periodic=(False,)))
     with pytest.raises(ValueError, match="periodic"):
-        follow(open_box, field, burgers, LIBRARY)
+        thaw_equation(open_box, field, burgers, LIBRARY)
 
 
 def test_a_wave_of_noise_says_nothing_of_derivatives(rng):
@@ -161,13 +163,15 @@ def test_a_wave_of_noise_says_nothing_of_derivatives(rng):
     y = np.sin(x - 2 * t) + 0.1 * rng.standard_normal(900)
     observations = fts.Observations(x[:, None], t, y, BOX)
     field = fts.fit(observations, "kernel", progress=False)
-    record = survey(field, observations, FORECAST)
+    record = resolved_record(field, observations, FORECAST)
     assert record is not None
     assert record.waves > 1
-    found = thaw(divide(record, field, observations, 1, 96, FORECAST), LIBRARY, _xi(u_x=-2.0), FORECAST)
+    found = fit_trajectory(
+        shooting_windows(record, field, observations, 1, 96, FORECAST), LIBRARY, _xi(u_x=-2.0), FORECAST
+    )
     assert found is not None
     third = LIBRARY.index("u_xxx")
-    value, error = excluded(found)[third]
+    value, error = score_tests(found)[third]
     assert (value, error) == (0.0, np.inf)
 
 
@@ -182,7 +186,7 @@ def test_the_samples_choose_between_supports(rng):
     field, observations = _field_and_samples(rng, 0.05)
     steps = []
     start = [_xi(u_x=-0.5, u_xx=0.1)]
-    found = compare(observations, field, LIBRARY, start, FORECAST, lambda: steps.append(1))
+    found = compare_supports(observations, field, LIBRARY, start, FORECAST, lambda: steps.append(1))
     assert len(steps) >= len(found.fits)
     assert found.best.support == (4, 5)
     assert found.fits[0].misfit <= min(one.misfit for one in found.fits) * 1.01
@@ -195,17 +199,19 @@ def test_the_samples_choose_between_supports(rng):
 @pytest.mark.parametrize("noise", [0.0, 0.3, 1.0])
 def test_noise_does_not_cut_the_record_into_stretches(noise, rng):
     field, observations = _field_and_samples(rng, noise, sensors=60)
-    record, (found,) = begin(observations, field, LIBRARY, [_xi(**{"u*u_x": -0.9, "u_xx": 0.12})], FORECAST)
+    record, (found,) = multiple_shooting(
+        observations, field, LIBRARY, [_xi(**{"u*u_x": -0.9, "u_xx": 0.12})], FORECAST
+    )
     assert len(record.windows) == 1
-    assert np.all(np.abs(found.xi - BURGERS) <= 4 * deviations(found))
+    assert np.all(np.abs(found.xi - BURGERS) <= 4 * standard_errors(found))
 
 
 def test_part_of_a_long_record_is_followed_within_the_budget(rng):
     field, observations = _field_and_samples(rng, 0.05)
     start = [_xi(**{"u*u_x": -1.0, "u_xx": 0.1})]
-    whole, _ = begin(observations, field, LIBRARY, start, FORECAST)
+    whole, _ = multiple_shooting(observations, field, LIBRARY, start, FORECAST)
     assert whole.part == 1
-    part, _ = begin(observations, field, LIBRARY, start, replace(FORECAST, budget=20_000))
+    part, _ = multiple_shooting(observations, field, LIBRARY, start, replace(FORECAST, budget=20_000))
     assert 0 < part.part < 1
-    with pytest.raises(Unfollowed, match="costs too much"):
-        begin(observations, field, LIBRARY, start, replace(FORECAST, budget=100))
+    with pytest.raises(NotApplicable, match="costs too much"):
+        multiple_shooting(observations, field, LIBRARY, start, replace(FORECAST, budget=100))

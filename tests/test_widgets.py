@@ -245,7 +245,7 @@ def test_the_rule_agrees_whatever_its_parameters(node, rng: np.random.Generator,
     systems = rule.build(field, library, geometry, params)
     chosen, cut = _choose(systems, params), len(systems) - params.validation
     _same_selection(answer, chosen)
-    pooled = refits.refits(chosen, systems[:cut], systems[cut:], params).refits["pooled"]
+    pooled = refits.with_refits(chosen, systems[:cut], systems[cut:], params).refits["pooled"]
     np.testing.assert_allclose(answer["pooled"]["xi"], pooled.xi, rtol=1e-4)
     np.testing.assert_allclose(answer["pooled"]["se"], pooled.deviation, rtol=1e-3)
 

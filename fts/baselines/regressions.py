@@ -26,12 +26,7 @@ from fts.equations.terms import Library
 from fts.fields.frozen import Field, FrozenField
 from fts.fitting import obtain_frozen
 from fts.observations import Observations
-from fts.params.types import (
-    PDEFindParams,
-    StrongSTLSQParams,
-    StrongSTRidgeParams,
-    WSINDyParams,
-)
+from fts.params.types import PDEFindParams, StrongSTLSQParams, StrongSTRidgeParams, WSINDyParams
 from fts.selection import sparse
 from fts.selection.selection import Selection
 

@@ -14,11 +14,7 @@ from fts.domain import Domain
 from fts.equations.equation import strong
 from fts.equations.terms import Library
 from fts.fields.frozen import FrozenField
-from fts.params.types import (
-    STRidgeParams,
-    StrongRegressionParams,
-    WeakRegressionParams,
-)
+from fts.params.types import STRidgeParams, StrongRegressionParams, WeakRegressionParams
 from fts.selection import sparse
 from fts.selection.selection import Selection
 from fts.weak.assembly import assemble

@@ -28,7 +28,7 @@ from fts.selection import refits
 from fts.selection.selection import Selection
 from fts.svws import rule
 from fts.svws.select import Prepared, prepare, resolve_library
-from fts.trajectory.comparison import Followed, follow
+from fts.trajectory.comparison import ThawedEquation, thaw_equation
 
 # Phases and draws are the same for the same samples: a verdict is repeatable.
 _SEED = 20_270
@@ -66,7 +66,7 @@ class Discovery:
         """Standard error by term: regions of space-time left out, and the field's own uncertainty."""
         return {} if self.selection is None else self.selection.deviations
 
-    def thaw(self) -> Followed:
+    def thaw(self) -> ThawedEquation:
         """The equation integrated and fitted to the samples: as exact as they allow, and held against noise.
 
         Terms of the general library that the samples ask for are named. One periodic axis.
@@ -74,7 +74,7 @@ class Discovery:
         if self.selection is None or self.field is None or self.observations is None:
             raise ValueError(f"nothing was selected: {' '.join(self.verdict.reasons)}")
         library = widened(self.selection.library, self.observations.domain.dimension)
-        return follow(self.observations, self.field, self.equation, library)
+        return thaw_equation(self.observations, self.field, self.equation, library)
 
     def as_dict(self) -> dict[str, Any]:
         """JSON form: equation, coefficients with standard errors, verdict."""
@@ -222,7 +222,7 @@ def _refitted(
     """The chosen support with coefficients refitted as SVWS refits its own, and the trace of that."""
     generation, fit, validation = rule.roles(ready.systems, ready.params)
     bare = Selection(ready.library, _physical(evidence, chosen), "evidence", proposed.trace)
-    return refits.refits(bare, (*generation, fit), validation, ready.params, variances)
+    return refits.with_refits(bare, (*generation, fit), validation, ready.params, variances)
 
 
 def _physical(evidence: Evidence, one: Weighed) -> np.ndarray:

@@ -137,7 +137,7 @@ def gather(
     """The evidence in prepared systems and in fields drawn from the posterior, `possible`."""
     A, b = refits.stack(ready.systems)
     variances = None if variance is None else refits.row_variances(variance, ready.weak, ready.systems)
-    root = refits.row_root(len(b), variances)
+    root = refits.root_weights(len(b), variances)
     blocks = regions(np.concatenate([one.centers for one in ready.systems]))
     rows, target = A * root[:, None], b * root
     size = float(np.linalg.norm(target)) or 1.0
@@ -199,7 +199,7 @@ def _sample(
     coarse = replace(ready.weak, patches=tuple(max(3, n // 2) for n in ready.weak.patches))
     one, other = (assemble(each, ready.library, coarse, phase) for each in (field, drawn))
     variances = None if variance is None else refits.row_variances(variance, coarse, [one])
-    root = refits.row_root(len(one), variances)
+    root = refits.root_weights(len(one), variances)
     columns = [root[:, None] * np.column_stack([each.b, each.A * scale]) for each in (one, other)]
     first, second, difference = (part.T @ part for part in (*columns, columns[1] - columns[0]))
     return first, second, difference

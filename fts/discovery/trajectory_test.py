@@ -19,8 +19,8 @@ from fts.fields.frozen import FrozenField
 from fts.observations import Observations
 from fts.params.paper import DEFAULT_LIBRARIES
 from fts.selection.selection import Refit, Selection
-from fts.trajectory.comparison import Comparison, compare, deviations, excluded
-from fts.trajectory.fit import Following, Unfollowed
+from fts.trajectory.comparison import Comparison, compare_supports, score_tests, standard_errors
+from fts.trajectory.fit import NotApplicable, TrajectoryFit
 from fts.trajectory.integration import Unbounded
 from fts.trajectory.windows import Record
 
@@ -70,7 +70,7 @@ def foretell(
         return None
     try:
         told = _told(observations, field, library, list(wider.values()), offered, params, step)
-    except Unfollowed:
+    except NotApplicable:
         return None
     except Unbounded as reason:
         return selection, doubted(verdict, [f"{reason}: measure with less noise, or add terms"])
@@ -113,12 +113,12 @@ def _told(
     step: Callable[[], object],
 ) -> Forecast:
     """Part of a long record may be enough; where it is not, more of it is worth its time."""
-    comparison = compare(observations, field, library, starts, params.forecast, step)
+    comparison = compare_supports(observations, field, library, starts, params.forecast, step)
     told = weigh(comparison, offered, params)
     if told.margin >= 1 or not params.again <= comparison.record.part < 1:
         return told
     longer = replace(params.forecast, budget=int(params.forecast.budget / params.again))
-    return weigh(compare(observations, field, library, starts, longer, step), offered, params)
+    return weigh(compare_supports(observations, field, library, starts, longer, step), offered, params)
 
 
 def _unless_proposed(told: Forecast, proposed: Selection, params: VerdictParams) -> Forecast:
@@ -145,10 +145,10 @@ def weigh(comparison: Comparison, offered: Library, params: VerdictParams) -> Fo
     """The tests of the best equation."""
     best, record = comparison.best, comparison.record
     inside = list(best.support)
-    significance = np.abs(best.xi[inside]) / np.maximum(deviations(best)[inside], _TINY)
+    significance = np.abs(best.xi[inside]) / np.maximum(standard_errors(best)[inside], _TINY)
     others = [i for i, one in enumerate(comparison.fits) if not set(inside) <= set(one.support)]
     gaps = {i: _gap(comparison, i, params) for i in others}
-    bounds = {j: _bound(best, j, value, error, params) for j, (value, error) in excluded(best).items()}
+    bounds = {j: _bound(best, j, value, error, params) for j, (value, error) in score_tests(best).items()}
     margins = {
         "significance": float(significance.min()) / params.significance,
         "rivals": min(gaps.values(), default=np.inf),
@@ -195,7 +195,7 @@ def say(told: Forecast, params: VerdictParams) -> Verdict:
 def thawed(told: Forecast, proposed: Selection) -> Selection:
     """The selection with the thawed coefficients, of the terms that were offered."""
     best, J = told.comparison.best, len(told.offered)
-    refit = Refit(best.xi[:J], deviations(best)[:J], best.misfit / told.comparison.record.scale)
+    refit = Refit(best.xi[:J], standard_errors(best)[:J], best.misfit / told.comparison.record.scale)
     return Selection(told.offered, refit.xi, "thawed", proposed.trace, {"thawed": refit}, "thawed")
 
 
@@ -215,7 +215,7 @@ def _most_misfit(record: Record, params: VerdictParams) -> float:
     return float(min(params.misfit * noise, np.hypot(noise, params.remainder * field)))
 
 
-def _bound(best: Following, j: int, value: float, error: float, params: VerdictParams) -> float:
+def _bound(best: TrajectoryFit, j: int, value: float, error: float, params: VerdictParams) -> float:
     """What the term may move the state by at most, |value| + 2 error, over what is allowed."""
     if not np.isfinite(error):
         return float("inf")
@@ -236,7 +236,7 @@ def _refusals(told: Forecast, failed: set[str]) -> list[str]:
             " or the record is not of one equation; add terms"
         )
     if "significance" in failed:
-        ratios = np.abs(best.xi) / np.maximum(deviations(best), _TINY)
+        ratios = np.abs(best.xi) / np.maximum(standard_errors(best), _TINY)
         names = [f"{told.comparison.library.names[j]} ({ratios[j]:.1f})" for j in best.support]
         reasons.append(
             f"coefficients in standard errors: {', '.join(names)}; add samples, or measure with less noise"
@@ -244,7 +244,7 @@ def _refusals(told: Forecast, failed: set[str]) -> list[str]:
     return reasons
 
 
-def _exchange(told: Forecast, other: Following, params: VerdictParams) -> str:
+def _exchange(told: Forecast, other: TrajectoryFit, params: VerdictParams) -> str:
     names, best = told.comparison.library.names, told.comparison.best
     gone = [j for j in best.support if j not in other.support]
     new = [j for j in other.support if j not in best.support]
@@ -260,5 +260,5 @@ def _exchange(told: Forecast, other: Following, params: VerdictParams) -> str:
     return f"without {without} another equation follows the samples as well{instead}; {remedy}"
 
 
-def _equation(library: Library, fit: Following) -> Equation:
+def _equation(library: Library, fit: TrajectoryFit) -> Equation:
     return Equation(tuple(library[j] for j in fit.support), fit.xi[list(fit.support)])

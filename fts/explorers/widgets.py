@@ -61,7 +61,7 @@ class SelectionExplorer(Explorer):
         """Its terms refitted on the rows of all systems, with standard errors."""
         systems = self.source.systems(self.params)
         params, cut = self.params, len(systems) - self.params.validation
-        return refits.refits(self.selection, systems[:cut], systems[cut:], params).refits["pooled"]
+        return refits.with_refits(self.selection, systems[:cut], systems[cut:], params).refits["pooled"]
 
     def still(self) -> Figure:
         """Recurrence and risks."""

@@ -32,7 +32,7 @@ _COARSER, _COARSEST = 4, 6
 _FLOOR = 1e-3
 
 
-def refits(
+def with_refits(
     selection: Selection,
     training: Sequence[WeakSystem],
     validation: Sequence[WeakSystem],
@@ -53,7 +53,7 @@ def refits(
     spread = by_system.std(axis=0, ddof=1) if len(every) > 1 else np.zeros(len(support))
     found = {"ridge": Refit(selection.xi, spread, risk(*held, selection.xi))}
     cut = len(b) - len(held[1])
-    roots = _row_roots(len(b), variances)
+    roots = _root_weights(len(b), variances)
     for prefix, root in roots.items():
         rows, values = A * root[:, None], b * root
         for name, fit in ((f"{prefix}pooled", pooled), (f"{prefix}robust", tukey)):
@@ -84,12 +84,12 @@ def coarser(params: WeakParams) -> tuple[int, ...]:
     return tuple(max(_COARSEST, n // _COARSER) for n in params.nodes)
 
 
-def row_root(count: int, variances: Float[np.ndarray, " m"] | None) -> Float[np.ndarray, " m"]:
+def root_weights(count: int, variances: Float[np.ndarray, " m"] | None) -> Float[np.ndarray, " m"]:
     """Square roots of the weights that lead: 1 / variance where variances are known, else equal."""
-    return list(_row_roots(count, variances).values())[-1]
+    return list(_root_weights(count, variances).values())[-1]
 
 
-def _row_roots(count: int, variances: Float[np.ndarray, " m"] | None) -> dict[str, np.ndarray]:
+def _root_weights(count: int, variances: Float[np.ndarray, " m"] | None) -> dict[str, np.ndarray]:
     """Square roots of the rows' weights, equal or 1 / variance, by the prefix of the refits' names."""
     equal = {"": np.ones(count)}
     if variances is None:

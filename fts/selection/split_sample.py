@@ -152,7 +152,7 @@ def _given(
     )
 
 
-def trusts(
+def row_weights(
     variance: Variance, weak: WeakParams, phase: Float[np.ndarray, " d1"], negligible: float
 ) -> Float[np.ndarray, " m"]:
     """n / (n + v) for every patch: v its mean variance in units of the samples', n the negligible one.

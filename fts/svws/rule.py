@@ -39,7 +39,7 @@ def select_from(
     """SVWS on systems in the order of their roles, with the refits that follow it."""
     generation, fit, validation = roles(systems, params)
     chosen = choose(generate(generation, params), fit, validation, params)
-    return refits.refits(chosen, (*generation, fit), validation, params, variances)
+    return refits.with_refits(chosen, (*generation, fit), validation, params, variances)
 
 
 def relative_threshold(systems: Sequence[WeakSystem]) -> float:

@@ -21,7 +21,7 @@ from fts.selection import refits
 from fts.selection.instrumental import TwoFieldsParams, choose
 from fts.selection.moments import CrossMoments, measure
 from fts.selection.selection import Refit, Selection
-from fts.selection.split_sample import Pair, halves, scattered_halves, trusts
+from fts.selection.split_sample import Pair, halves, row_weights, scattered_halves
 from fts.svws import rule
 from fts.weak.assembly import WeakSystem
 from fts.weak.geometry import automatic
@@ -100,7 +100,7 @@ def halved(
     rng = np.random.default_rng(params.svws.phase_seed)
     places = phases(rng, params.phases, observations.domain.dimension)
     pairs = _pairs(observations, variance.posterior, params)
-    trusted = partial(trusts, variance, weak, negligible=params.negligible)
+    trusted = partial(row_weights, variance, weak, negligible=params.negligible)
     return Halved(library, measure(pairs, library, weak, places, trusted) if pairs else None)
 
 
@@ -169,7 +169,7 @@ def _by_two(
     if not chosen.support:
         return replace(chosen, notes=notes)
     generation, fit, validation = rule.roles(systems, svws)
-    whole = refits.refits(chosen, (*generation, fit), validation, svws, variances)
+    whole = refits.with_refits(chosen, (*generation, fit), validation, svws, variances)
     # What `refits` calls ridge is the selection it was given.
     every = {name: one for name, one in whole.refits.items() if name != "ridge"} | dict(chosen.refits)
     distance = disagreement(every[whole.preferred], every["cross"])

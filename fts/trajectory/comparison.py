@@ -27,7 +27,7 @@ from fts.equations.equation import Equation
 from fts.equations.terms import Library
 from fts.fields.frozen import Field
 from fts.observations import Observations
-from fts.trajectory.fit import Following, begin, thaw
+from fts.trajectory.fit import TrajectoryFit, fit_trajectory, multiple_shooting
 from fts.trajectory.integration import FORECAST, ForecastParams
 from fts.trajectory.windows import Record
 
@@ -38,7 +38,7 @@ _UNSEEN = 1e-10
 _LARGEST_SUPPORT, _LARGEST_LIBRARY = 5, 14
 
 
-def deviations(fit: Following) -> Float[np.ndarray, " J"]:
+def standard_errors(fit: TrajectoryFit) -> Float[np.ndarray, " J"]:
     """Standard errors of the coefficients in the support."""
     inside, result = list(fit.support), np.zeros(len(fit.xi))
     covariance = np.linalg.pinv(fit.information[np.ix_(inside, inside)], hermitian=True)
@@ -46,7 +46,7 @@ def deviations(fit: Following) -> Float[np.ndarray, " J"]:
     return result
 
 
-def excluded(fit: Following) -> dict[int, tuple[float, float]]:
+def score_tests(fit: TrajectoryFit) -> dict[int, tuple[float, float]]:
     """For every term left out its coefficient if it were added, and the standard error of that."""
     inside, found = list(fit.support), {}
     for j in range(len(fit.xi)):
@@ -62,9 +62,9 @@ def excluded(fit: Following) -> dict[int, tuple[float, float]]:
     return found
 
 
-def promising(best: Following, params: ForecastParams) -> list[Support]:
+def second_order_search(best: TrajectoryFit, params: ForecastParams) -> list[Support]:
     """Other supports that may cost less than the best or little more, cheapest first."""
-    scaled, target, _ = _quadratic(best)
+    scaled, target, _ = _quadratic_form(best)
 
     def cost(support: Support) -> float:
         return params.per_term * len(support) - _gain(scaled, target, support)
@@ -74,9 +74,9 @@ def promising(best: Following, params: ForecastParams) -> list[Support]:
     return [support for more, support in costs if more < params.promising]
 
 
-def others(best: Following, params: ForecastParams) -> list[Support]:
+def second_order_rivals(best: TrajectoryFit, params: ForecastParams) -> list[Support]:
     """Supports without one of the best one's terms that may leave as little, one more term allowed."""
-    scaled, target, _ = _quadratic(best)
+    scaled, target, _ = _quadratic_form(best)
     most = _gain(scaled, target, best.support)
     lost = [(most - _gain(scaled, target, s), s) for s in _around(best) if not set(best.support) <= set(s)]
     # To second order only: exact samples make a tiny error of the state look like a large gap.
@@ -84,15 +84,15 @@ def others(best: Following, params: ForecastParams) -> list[Support]:
     return [support for gap, support in sorted(lost) if gap < limit]
 
 
-def coefficients(best: Following, support: Support) -> Float[np.ndarray, " J"]:
+def second_order_coefficients(best: TrajectoryFit, support: Support) -> Float[np.ndarray, " J"]:
     """Where a fit of another support begins."""
-    scaled, target, units = _quadratic(best)
+    scaled, target, units = _quadratic_form(best)
     xi = np.zeros(len(target))
     xi[list(support)] = _solved(scaled, target, support) / units[list(support)]
     return xi
 
 
-def _around(best: Following) -> Iterable[Support]:
+def _around(best: TrajectoryFit) -> Iterable[Support]:
     """All supports of up to one term more; in a large library those that differ by a term or two."""
     J, most = len(best.xi), min(len(best.support) + 1, _LARGEST_SUPPORT)
     if J > _LARGEST_LIBRARY:
@@ -107,7 +107,7 @@ def _neighbours(support: Support, J: int) -> set[Support]:
     return {part for part in (*fewer, *more) if part}
 
 
-def _quadratic(fit: Following) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _quadratic_form(fit: TrajectoryFit) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Information in unit diagonal, the linear part of chi^2 around zero, and the units."""
     units = np.sqrt(np.maximum(np.diag(fit.information), np.finfo(float).tiny))
     scaled = fit.information / np.outer(units, units)
@@ -129,12 +129,12 @@ class Comparison:
 
     library: Library
     record: Record
-    fits: tuple[Following, ...]
+    fits: tuple[TrajectoryFit, ...]
     costs: tuple[float, ...]
     per_term: float
 
     @property
-    def best(self) -> Following:
+    def best(self) -> TrajectoryFit:
         """The support preferred: that which explains the samples at the least cost, unless said otherwise."""
         return self.fits[0]
 
@@ -150,7 +150,7 @@ class Comparison:
         return self.costs[other] - self.costs[0] - self.per_term * spare
 
 
-def compare(
+def compare_supports(
     observations: Observations,
     field: Field,
     library: Library,
@@ -159,20 +159,22 @@ def compare(
     step: Callable[[], object] = lambda: None,
 ) -> Comparison:
     """The comparison that begins with the supports of `starts`; `step` is called after every fit."""
-    record, first = begin(observations, field, library, starts, params, step)
-    known: dict[Support, Following | None] = {one.support: one for one in first}
+    record, first = multiple_shooting(observations, field, library, starts, params, step)
+    known: dict[Support, TrajectoryFit | None] = {one.support: one for one in first}
 
-    def fit(around: Following, supports: Iterable[Support]) -> None:
+    def fit(around: TrajectoryFit, supports: Iterable[Support]) -> None:
         new = [support for support in supports if support not in known][: params.proposals]
         for support in new:
-            known[support] = thaw(record, library, coefficients(around, support), params, around.states)
+            known[support] = fit_trajectory(
+                record, library, second_order_coefficients(around, support), params, around.states
+            )
             step()
 
     for _ in range(params.rounds):
         best = _ranked(record, known, params)[0][1]
-        fit(best, promising(best, params))
+        fit(best, second_order_search(best, params))
         if _ranked(record, known, params)[0][1] is best:
-            fit(best, others(best, params))
+            fit(best, second_order_rivals(best, params))
         if _ranked(record, known, params)[0][1] is best:
             break
     costs, fits = zip(*_ranked(record, known, params), strict=True)
@@ -180,8 +182,8 @@ def compare(
 
 
 def _ranked(
-    record: Record, known: dict[Support, Following | None], params: ForecastParams
-) -> list[tuple[float, Following]]:
+    record: Record, known: dict[Support, TrajectoryFit | None], params: ForecastParams
+) -> list[tuple[float, TrajectoryFit]]:
     fits = [one for one in known.values() if one is not None]
     # A term that does next to nothing explains the integrator's error, or the field's truncation.
     fits = [one for one in fits if one.least_share >= params.least_share] or fits
@@ -192,7 +194,7 @@ def _ranked(
 
 
 @dataclass(frozen=True)
-class Followed:
+class ThawedEquation:
     """An equation fitted to the samples by integrating it."""
 
     equation: Equation
@@ -216,21 +218,21 @@ class Followed:
         return "\n".join(lines)
 
 
-def follow(
+def thaw_equation(
     observations: Observations,
     field: Field,
     equation: Equation,
     library: Library,
     params: ForecastParams = FORECAST,
-) -> Followed:
+) -> ThawedEquation:
     """`equation` fitted to the observations; terms of `library` that it leaves out are judged beside it."""
     if not len(equation.terms):
         raise ValueError("an empty equation moves nothing: select terms first")
     xi = equation.on(library)
-    record, (fit,) = begin(observations, field, library, [xi], params)
-    errors, inside = deviations(fit), list(fit.support)
-    ratios = {library.names[j]: abs(value) / error for j, (value, error) in excluded(fit).items()}
-    return Followed(
+    record, (fit,) = multiple_shooting(observations, field, library, [xi], params)
+    errors, inside = standard_errors(fit), list(fit.support)
+    ratios = {library.names[j]: abs(value) / error for j, (value, error) in score_tests(fit).items()}
+    return ThawedEquation(
         equation=Equation(tuple(library[j] for j in inside), fit.xi[inside]),
         standard_errors={str(library[j]): float(errors[j]) for j in inside},
         misfit=fit.misfit,

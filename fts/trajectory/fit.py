@@ -23,7 +23,7 @@ from fts.equations.terms import Library
 from fts.fields.frozen import Field
 from fts.observations import Observations
 from fts.trajectory.integration import Flow, ForecastParams, Unbounded
-from fts.trajectory.windows import Record, Window, divide, survey
+from fts.trajectory.windows import Record, Window, resolved_record, shooting_windows
 
 # A state this many e-foldings larger than it was is no forecast.
 _MOST_GROWTH = 8.0
@@ -33,7 +33,7 @@ _LARGEST, _SMALLEST = 1e60, 1e-100
 
 
 @dataclass(frozen=True)
-class Following:
+class TrajectoryFit:
     """A support fitted to the samples through its own equation."""
 
     support: tuple[int, ...]
@@ -69,7 +69,7 @@ class Following:
 
 
 @dataclass(frozen=True)
-class Point:
+class Linearization:
     """Coefficients and states, what they leave of the samples, and the tangents there."""
 
     xi: Float[np.ndarray, " J"]
@@ -84,7 +84,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class _Normal:
+class _NormalEquations:
     """Normal equations of the coefficients, and of every window's state given them."""
 
     information: np.ndarray
@@ -93,22 +93,22 @@ class _Normal:
     freedom: float  # of the samples, once the states are fitted
 
 
-def thaw(
+def fit_trajectory(
     record: Record,
     library: Library,
     xi: Float[np.ndarray, " J"],
     params: ForecastParams,
     states: tuple[np.ndarray, ...] | None = None,
-) -> Following | None:
+) -> TrajectoryFit | None:
     """The support of `xi` fitted from there on, and from `states`; None where it cannot be integrated."""
-    near = approach(record, library, xi, params, states)
-    seen = near and _integrate(record, library, near.xi, _seen(record, near, params))
+    near = gauss_newton(record, library, xi, params, states)
+    seen = near and _integrate(record, library, near.xi, _resolved_states(record, near, params))
     if near is None or seen is None:
         return None
     now = replace(near, tangents=seen.tangents)
-    normal, inside = _normal(record, now, _variance(record, now, params)), np.flatnonzero(xi)
+    normal, inside = _normal_equations(record, now, _variance(record, now, params)), np.flatnonzero(xi)
     along = [tangents[:, len(record.spread) :] for tangents in now.tangents]
-    return Following(
+    return TrajectoryFit(
         support=tuple(int(j) for j in inside),
         xi=now.xi,
         states=now.states,
@@ -121,13 +121,13 @@ def thaw(
     )
 
 
-def approach(
+def gauss_newton(
     record: Record,
     library: Library,
     xi: Float[np.ndarray, " J"],
     params: ForecastParams,
     states: tuple[np.ndarray, ...] | None = None,
-) -> Point | None:
+) -> Linearization | None:
     """Where the support of `xi` is after some passes; terms left out, tangents too, take no part in them."""
     inside = np.flatnonzero(xi)
     if not inside.size:
@@ -136,7 +136,7 @@ def approach(
     begin = states or tuple(one.start for one in record.windows)
     now = _integrate(record, own, np.asarray(xi, dtype=float)[inside], begin)
     for _ in range(params.passes):
-        moved = now and _descend(record, own, now, params)
+        moved = now and _gauss_newton_step(record, own, now, params)
         if moved is None:
             break
         now = moved
@@ -147,7 +147,7 @@ def approach(
     return replace(now, xi=whole)
 
 
-def _seen(record: Record, at: Point, params: ForecastParams) -> tuple[np.ndarray, ...]:
+def _resolved_states(record: Record, at: Linearization, params: ForecastParams) -> tuple[np.ndarray, ...]:
     """The states without waves that are no larger than their own uncertainty.
 
     Noise in a short wave would pass for knowledge of what derivatives do to it.
@@ -162,28 +162,30 @@ def _seen(record: Record, at: Point, params: ForecastParams) -> tuple[np.ndarray
     return tuple(kept)
 
 
-def _descend(record: Record, library: Library, now: Point, params: ForecastParams) -> Point | None:
+def _gauss_newton_step(
+    record: Record, library: Library, now: Linearization, params: ForecastParams
+) -> Linearization | None:
     """One Gauss-Newton step, halved until samples and prior are fitted no worse; None when there is none."""
     variance = _variance(record, now, params)
-    normal = _normal(record, now, variance)
+    normal = _normal_equations(record, now, variance)
     step = np.linalg.lstsq(normal.information, normal.score, rcond=None)[0]
     solved = [np.linalg.solve(H, np.column_stack([cross, g])) for H, cross, g in normal.windows]
     moves = [one[:, -1] - one[:, :-1] @ step for one in solved]
     gains = [g @ one[:, -1] for (_, _, g), one in zip(normal.windows, solved, strict=True)]
     if step @ normal.score + sum(gains) < params.settled:
         return None
-    before = _loss(record, now, variance)
+    before = _objective(record, now, variance)
     for halving in range(_HALVINGS):
         part = 0.5**halving
         states = tuple(state + part * move for state, move in zip(now.states, moves, strict=True))
         xi = now.xi + part * step
         there = _integrate(record, library, xi, states, tangents=False)
-        if there is not None and _loss(record, there, variance) <= before:
+        if there is not None and _objective(record, there, variance) <= before:
             return _integrate(record, library, xi, states)
     return None
 
 
-def _normal(record: Record, at: Point, variance: float) -> _Normal:
+def _normal_equations(record: Record, at: Linearization, variance: float) -> _NormalEquations:
     size, precision = len(record.spread), np.diag(record.spread**-2.0)
     information, score = 0.0, 0.0
     windows, fitted = [], 0.0
@@ -198,12 +200,14 @@ def _normal(record: Record, at: Point, variance: float) -> _Normal:
         score = score + by.T @ residual / variance - cross.T @ solved[:, J]
         fitted += size - float(np.trace(solved[:, J + 1 :]))
         windows.append((H, cross, gradient))
-    return _Normal(np.asarray(information), np.asarray(score), tuple(windows), record.samples - fitted)
+    return _NormalEquations(
+        np.asarray(information), np.asarray(score), tuple(windows), record.samples - fitted
+    )
 
 
 def _integrate(
     record: Record, library: Library, xi: np.ndarray, states: tuple[np.ndarray, ...], *, tangents: bool = True
-) -> Point | None:
+) -> Linearization | None:
     """Residuals there, and tangents where wanted; None where the state grows out of all bounds."""
     flow, found = Flow(library, xi, record.circle), []
     with np.errstate(all="ignore"):  # a step too far may blow up; it is then refused
@@ -211,16 +215,16 @@ def _integrate(
             if flow.growth(record.waves) * window.step * window.steps > _MOST_GROWTH:
                 return None
             try:
-                found.append(_read(window, flow, state, record.waves, tangents))
+                found.append(_observe(window, flow, state, record.waves, tangents))
             except Unbounded:
                 return None
     if not all(np.abs(columns).max(initial=0) < _LARGEST for columns in found):
         return None
     residuals = tuple(one.y - columns[:, 0] for one, columns in zip(record.windows, found, strict=True))
-    return Point(xi, states, residuals, tuple(columns[:, 1:] for columns in found))
+    return Linearization(xi, states, residuals, tuple(columns[:, 1:] for columns in found))
 
 
-def _read(window: Window, flow: Flow, state: np.ndarray, waves: int, tangents: bool) -> np.ndarray:
+def _observe(window: Window, flow: Flow, state: np.ndarray, waves: int, tangents: bool) -> np.ndarray:
     """State and tangents at the window's samples, summed over the steps each lies between."""
     unit = flow.circle.unit_waves(waves)
     start = np.zeros((1 + tangents * (len(unit) + len(flow.library)), unit.shape[1]), dtype=complex)
@@ -238,46 +242,46 @@ def _read(window: Window, flow: Flow, state: np.ndarray, waves: int, tangents: b
     return columns
 
 
-def _variance(record: Record, at: Point, params: ForecastParams) -> float:
+def _variance(record: Record, at: Linearization, params: ForecastParams) -> float:
     """The noise is what the residual shows; where there is none, the integrator's error."""
     return max(at.square / record.samples, (params.least_noise * record.scale) ** 2)
 
 
-def _loss(record: Record, at: Point, variance: float) -> float:
+def _objective(record: Record, at: Linearization, variance: float) -> float:
     return at.square / variance + _prior(record, at)
 
 
-def _prior(record: Record, at: Point) -> float:
+def _prior(record: Record, at: Linearization) -> float:
     return sum(float(np.sum((one / record.spread) ** 2)) for one in at.states)
 
 
-class Unfollowed(ValueError):
+class NotApplicable(ValueError):
     """Samples through which no equation can be followed here, whichever it is, with the reason."""
 
 
-def begin(
+def multiple_shooting(
     observations: Observations,
     field: Field,
     library: Library,
     starts: Sequence[Float[np.ndarray, " J"]],
     params: ForecastParams,
     step: Callable[[], object] = lambda: None,
-) -> tuple[Record, tuple[Following, ...]]:
+) -> tuple[Record, tuple[TrajectoryFit, ...]]:
     """The record in stretches, and every start that can be integrated fitted to it."""
-    surveyed = _surveyed(observations, field, params)
+    surveyed = _resolved(observations, field, params)
     steps = _steps(surveyed, observations, library, starts, params)
     per_step = (len(surveyed.spread) + len(library) + 1) * surveyed.circle.points
     shortest = -(-steps // params.windows[-1])
     if shortest * per_step > params.budget:
-        raise Unfollowed(f"a stretch of {shortest} steps costs too much: follow a shorter record")
-    kept: tuple[Record, tuple[Following, ...]] | None = None
+        raise NotApplicable(f"a stretch of {shortest} steps costs too much: follow a shorter record")
+    kept: tuple[Record, tuple[TrajectoryFit, ...]] | None = None
     least = np.inf
     for count in params.windows:
         last, each = count == params.windows[-1], -(-steps // count)
         affordable = params.budget // (each * per_step)
         if not affordable:
             continue
-        record = divide(surveyed, field, observations, count, each, params, affordable)
+        record = shooting_windows(surveyed, field, observations, count, each, params, affordable)
         fits = _fitted(record, library, starts, params, step, patient=last)
         misfit = min((one.misfit for one in fits), default=np.inf)
         if misfit < params.better * least:
@@ -291,12 +295,14 @@ def begin(
     return kept
 
 
-def _surveyed(observations: Observations, field: Field, params: ForecastParams) -> Record:
+def _resolved(observations: Observations, field: Field, params: ForecastParams) -> Record:
     if observations.domain.dimension != 1 or not observations.domain.periodic[0]:
-        raise Unfollowed("an equation is followed on one periodic axis: say domain=... with periodic=(True,)")
-    surveyed = survey(field, observations, params)
+        raise NotApplicable(
+            "an equation is followed on one periodic axis: say domain=... with periodic=(True,)"
+        )
+    surveyed = resolved_record(field, observations, params)
     if surveyed is None:
-        raise Unfollowed(f"the field has more than {params.most_waves} waves: follow a shorter axis")
+        raise NotApplicable(f"the field has more than {params.most_waves} waves: follow a shorter axis")
     return surveyed
 
 
@@ -321,9 +327,9 @@ def _fitted(
     step: Callable[[], object],
     *,
     patient: bool,
-) -> tuple[Following, ...]:
+) -> tuple[TrajectoryFit, ...]:
     """Starts fitted that one pass brings near; none where it tells that stretches so long are too long."""
-    probes = [approach(record, library, xi, replace(params, passes=1)) for xi in starts]
+    probes = [gauss_newton(record, library, xi, replace(params, passes=1)) for xi in starts]
     reached = [one for one in probes if one is not None]
     least = min((one.square for one in reached), default=np.inf)
     # Noise is no sign that an equation was lost.
@@ -332,6 +338,6 @@ def _fitted(
     near = [one for one in reached if one.square <= params.near**2 * least]
     fits = []
     for one in near:
-        fits.append(thaw(record, library, one.xi, params, one.states))
+        fits.append(fit_trajectory(record, library, one.xi, params, one.states))
         step()
     return tuple(one for one in fits if one is not None)

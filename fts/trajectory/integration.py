@@ -95,7 +95,7 @@ class Unbounded(ValueError):
 
 
 @dataclass(frozen=True)
-class Ring:
+class PeriodicGrid:
     """The periodic axis a state lives on: `points` equidistant ones, and a third as many waves."""
 
     low: float
@@ -128,7 +128,7 @@ class Flow:
 
     library: Library
     xi: Float[np.ndarray, " J"]
-    circle: Ring
+    circle: PeriodicGrid
 
     @cached_property
     def multiplier(self) -> Complex[np.ndarray, " modes"]:

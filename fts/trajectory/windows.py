@@ -11,7 +11,7 @@ from jaxtyping import Complex, Float, Int
 
 from fts.fields.frozen import Field
 from fts.observations import Observations
-from fts.trajectory.integration import ForecastParams, Ring
+from fts.trajectory.integration import ForecastParams, PeriodicGrid
 
 # Points of the interpolation between steps, for samples that stand between them.
 _STENCIL = 6
@@ -39,7 +39,7 @@ class Window:
 class Record:
     """Everything a fit needs that does not change with the equation."""
 
-    circle: Ring
+    circle: PeriodicGrid
     waves: int
     spread: Float[np.ndarray, " unknowns"]  # prior deviations of a state's amplitudes
     windows: tuple[Window, ...]
@@ -53,7 +53,7 @@ class Record:
         return sum(len(one.y) for one in self.windows)
 
 
-def survey(field: Field, observations: Observations, params: ForecastParams) -> Record | None:
+def resolved_record(field: Field, observations: Observations, params: ForecastParams) -> Record | None:
     """The waves of the field's states, no window yet; None where they are more than is affordable."""
     domain, scale = observations.domain, float(observations.y.std())
     noise = max(_estimated_noise(field), params.least_noise * scale)
@@ -65,14 +65,14 @@ def survey(field: Field, observations: Observations, params: ForecastParams) -> 
     waves = int(seen.max(initial=0)) + 1
     if waves > params.most_waves:
         return None
-    circle = Ring(domain.low[0], domain.extents[0], next(n for n in _SIZES if n > 3 * _FINER * waves))
+    circle = PeriodicGrid(domain.low[0], domain.extents[0], next(n for n in _SIZES if n > 3 * _FINER * waves))
     # A wave may be as large as any shorter one that is seen, whatever the looks happened to meet.
     envelope = np.maximum.accumulate(sizes[waves:0:-1])[::-1]
     spread = np.concatenate([[3 * (sizes[0] + scale)], np.repeat(2 * envelope, 2)])
     return Record(circle, waves, spread, (), noise, scale)
 
 
-def divide(
+def shooting_windows(
     record: Record,
     field: Field,
     observations: Observations,
@@ -99,7 +99,7 @@ def divide(
         if not inside.size:
             continue
         chosen = np.sort(rng.permutation(inside)[:samples])
-        start = np.concatenate([np.real(state[:1]), _pairs(2 * state[1:])])
+        start = np.concatenate([np.real(state[:1]), _cosines_and_sines(2 * state[1:])])
         windows.append(
             _window(observations, chosen, record.circle, begins, (ends - begins) / steps, steps, start)
         )
@@ -113,14 +113,14 @@ def _spectra(field: Field, times: np.ndarray) -> Complex[np.ndarray, "modes time
     return np.fft.rfft(field.on_grid(places, times), axis=0) / n
 
 
-def _pairs(coefficients: Complex[np.ndarray, " waves"]) -> Float[np.ndarray, " _"]:
+def _cosines_and_sines(coefficients: Complex[np.ndarray, " waves"]) -> Float[np.ndarray, " _"]:
     return np.column_stack([np.real(coefficients), -np.imag(coefficients)]).ravel()
 
 
 def _window(
     observations: Observations,
     chosen: np.ndarray,
-    circle: Ring,
+    circle: PeriodicGrid,
     begins: float,
     step: float,
     steps: int,

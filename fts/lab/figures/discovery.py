@@ -13,7 +13,7 @@ from fts.lab.studies.honesty import Honesty
 from fts.lab.studies.records import RunRecord
 from fts.plotting import INK, PALETTE, WIDTH, Table, table
 from fts.problems.problems import problem
-from fts.trajectory.comparison import Followed
+from fts.trajectory.comparison import ThawedEquation
 from fts.trajectory.integration import FORECAST
 
 _POINTS = 200
@@ -64,7 +64,7 @@ def rivals(result: Discovery) -> Figure:
     return figure
 
 
-def asked_for(followed: Followed, offered: Sequence[str]) -> Figure:
+def asked_for(followed: ThawedEquation, offered: Sequence[str]) -> Figure:
     """How many standard errors from zero the terms left out are that the samples ask for."""
     ranked = sorted(followed.wanted.items(), key=lambda pair: pair[1])
     names = [f"${parse_term(name).latex}$" for name, _ in ranked]
