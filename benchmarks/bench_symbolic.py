@@ -12,10 +12,10 @@ from _timing import cpu, line
 from fts.kernel import closed_form
 from fts.params.paper import DEVELOPMENT_SEEDS
 from fts.problems.trajectories import observe, simulate
-from fts.symbolic.discover import thaw
-from fts.symbolic.rivals import operon_front, spline_target
+from fts.symbolic.discover import THAW, thaw
+from fts.symbolic.rivals import OPERON, TARGET, operon_front, spline_target
+from fts.symbolic.search import SYMBOLIC
 from fts.symbolic.select import run_systems, select_function
-from fts.symbolic.settings import OPERON, SYMBOLIC, TARGET, THAW
 
 SEED, NOISE, PROMISED_SECONDS = DEVELOPMENT_SEEDS[0], 0.05, 60.0
 # Operon's generations, doubled up to its whole search; a risk within one percent is the same.

@@ -18,14 +18,20 @@ from fts.lab.studies.records import RunRecord, read_study
 from fts.params.types import FieldParams
 from fts.problems import metrics
 from fts.symbolic import discover as thawing
-from fts.symbolic.discover import discover_function, power_law, weigh, whitening
+from fts.symbolic.discover import (
+    THAW,
+    WEIGH,
+    SymbolicRunParams,
+    discover_function,
+    generalized_least_squares,
+    power_law,
+    whitening,
+)
 from fts.symbolic.families import POWER_LAW, canonical
 from fts.symbolic.occupation import state_systems
-from fts.symbolic.refit import refit
-from fts.symbolic.search import search
-from fts.symbolic.select import choose, merge, run_systems, select_function
-from fts.symbolic.settings import SYMBOLIC, THAW, WEIGH, SymbolicRunParams
-from fts.symbolic.trees import cross, fits, mutate, random_tree, read
+from fts.symbolic.search import SYMBOLIC, search
+from fts.symbolic.select import choose, merge, refit, run_systems, select_function
+from fts.symbolic.trees import crossover, mutate, random_tree, read, within_limits
 from fts.weak.assembly import assemble
 
 KAPPA, M = 0.1, 1.73
@@ -89,8 +95,8 @@ def test_variations_keep_the_limits_and_reach_every_operator(rng):
     made = [random_tree(SYMBOLIC.trees, rng) for _ in range(300)]
     for _ in range(600):
         one, other = (made[int(i)] for i in rng.integers(len(made), size=2))
-        made += [mutate(one, SYMBOLIC.trees, rng), cross(one, other, SYMBOLIC.trees, rng)]
-    assert all(fits(tree, SYMBOLIC.trees) for tree in made)
+        made += [mutate(one, SYMBOLIC.trees, rng), crossover(one, other, SYMBOLIC.trees, rng)]
+    assert all(within_limits(tree, SYMBOLIC.trees) for tree in made)
     assert {tree.op for tree in made} == {"u", "c", "u^", "+", "-", "*", "/"}
     assert max(tree.nodes for tree in made) == SYMBOLIC.trees.max_nodes
     assert M not in SYMBOLIC.trees.exponents
@@ -218,10 +224,10 @@ def test_weighting_finds_an_exact_law_whatever_the_field_may_miss(wave, rng):
         for a, s in bumps
     ]
     start = canonical(read("0.12 * u^1.6"))
-    found = weigh(start, wave, draws, SYMBOLIC, WEIGH, rng)
+    found = generalized_least_squares(start, wave, draws, SYMBOLIC, WEIGH, rng)
     assert power_law(found) == pytest.approx((KAPPA, M), rel=2e-3)
     with pytest.raises(ValueError, match="no covariance"):
-        weigh(start, wave, draws[:1], SYMBOLIC, WEIGH, rng)
+        generalized_least_squares(start, wave, draws[:1], SYMBOLIC, WEIGH, rng)
 
 
 def test_a_function_scores_by_its_family_and_its_distance():

@@ -10,10 +10,10 @@ from fts.domain import Domain
 from fts.fields.given import CallableField
 from fts.problems import solvers
 from fts.problems.problems import further_names, problem
-from fts.symbolic.composed import Composed, Summand, against, joint_refit, on_domain, select_terms
+from fts.symbolic.composed import COMPOSED, Composed, on_domain, project_out, select_terms
 from fts.symbolic.families import Form
 from fts.symbolic.occupation import state_systems
-from fts.symbolic.settings import COMPOSED
+from fts.symbolic.select import Summand, fit_numbers
 
 SYMBOLIC = COMPOSED.symbolic
 DOMAIN = Domain((0.0,), (1.0,), 0.0, 0.3, (True,))
@@ -43,28 +43,28 @@ def test_columns_of_both_operators_make_up_the_left_hand_side():
 
 def test_projecting_the_other_function_out_leaves_an_equation_with_one():
     one = system()
-    alone = against(one, 2, [0], COMPOSED.stand_in)
+    alone = project_out(one, 2, [0], COMPOSED.stand_in)
     # u itself lies in the splines, so what is left of b is explained by 0.1 u behind D_xx and nothing else.
     assert alone.scale(one.states) == pytest.approx(0.1, rel=1e-4)
     assert alone.risk(0.1 * one.states) < 1e-8
     # Without the projection the same column explains less and its factor is wrong.
-    blind = against(one, 2, [], COMPOSED.stand_in)
+    blind = project_out(one, 2, [], COMPOSED.stand_in)
     assert abs(blind.scale(one.states) - 0.1) > 1e-3
     # Nothing of the other function's columns is left in the system.
     stand_in = one.column(np.cos(one.states), 0)
     assert np.abs(stand_in @ alone.b) < 1e-4 * np.linalg.norm(stand_in) * np.linalg.norm(one.b)
 
 
-def test_the_joint_refit_finds_all_numbers_from_a_poor_start():
+def test_the_joint_fit_finds_all_numbers_from_a_poor_start():
     start = (Summand(0, Form(((1.4, -0.3),), ())), Summand(2, Form(((0.7, 0.2),), ())))
-    reaction, diffusion = joint_refit(start, system(), SYMBOLIC, COMPOSED.joint_evaluations)
+    reaction, diffusion = fit_numbers(start, system(), SYMBOLIC, evaluations=COMPOSED.joint_evaluations)
     assert reaction.form.parameters == pytest.approx([-0.7, 1.0], abs=1e-3)
     assert diffusion.form.parameters == pytest.approx([0.1, 1.0], abs=1e-3)
 
 
 def test_a_pole_among_the_states_is_no_candidate():
     pole = Form(((0.0, 1.0),), ((1.0, -1.5),))
-    assert joint_refit((Summand(2, pole),), system(), SYMBOLIC, 20) is None
+    assert fit_numbers((Summand(2, pole),), system(), SYMBOLIC, evaluations=20) is None
 
 
 def test_the_score_counts_numbers():

@@ -15,20 +15,22 @@ import sympy
 from fts.domain import Domain
 from fts.fields.given import CallableField
 from fts.symbolic import rivals
+from fts.symbolic.families import form_of
+from fts.symbolic.occupation import spline_basis
 from fts.symbolic.rivals import (
-    Found,
+    OPERON,
+    PYSR,
+    TARGET,
+    FrontMember,
     Target,
     choose_from,
-    fitted,
-    form_of,
     front_of,
     operon_front,
     pareto,
     read_function,
-    spline_basis,
+    rescaled,
     spline_target,
 )
-from fts.symbolic.settings import OPERON, PYSR, TARGET
 
 DOMAIN = Domain((0.0,), (1.0,), 0.0, 0.3, (True,))
 
@@ -93,27 +95,28 @@ def test_what_is_no_function_of_u_is_none(text: str):
 
 def test_the_fit_of_scale_and_offset_is_least_squares():
     target = power_target()
-    exact = fitted(read_function("u^1.73"), 1, target)
+    exact = rescaled(read_function("u^1.73"), 1, target)
     assert exact.error < 1e-30
     assert form_of(exact.q).parameters == pytest.approx([0.1, 1.73])
-    line = fitted(read_function("u"), 1, target)
+    line = rescaled(read_function("u"), 1, target)
     slope, offset = np.polyfit(target.u, target.q, 1)
     assert form_of(line.q).parameters[0] == pytest.approx(slope)
     assert line.error == pytest.approx(np.mean((slope * target.u + offset - target.q) ** 2))
-    assert fitted(read_function("u^2*0 + 3"), 1, target) is None
-    assert fitted(read_function("(u - 0.7)^0.5"), 3, target) is None  # negative under the root
+    assert rescaled(read_function("u^2*0 + 3"), 1, target) is None
+    assert rescaled(read_function("(u - 0.7)^0.5"), 3, target) is None  # negative under the root
 
 
 def test_fronts_and_pysr_rules_against_a_table_worked_out_by_hand():
     q = read_function("u")
     found = [
-        Found(q, size, error) for size, error in [(3, 1e-2), (1, 1.0), (5, 9e-3), (5, 8.9e-3), (7, 1e-2)]
+        FrontMember(q, size, error)
+        for size, error in [(3, 1e-2), (1, 1.0), (5, 9e-3), (5, 8.9e-3), (7, 1e-2)]
     ]
     front = pareto(found)
     assert [(one.size, one.error) for one in front] == [(1, 1.0), (3, 1e-2), (5, 8.9e-3)]
     # log(100)/2 for the second, log(1.12)/2 for the third: within 1.5 of the least error both stand.
     assert choose_from(front, "score") == choose_from(front, "best") == front[1]
-    closer = (*front[:2], Found(q, 5, 5e-3))
+    closer = (*front[:2], FrontMember(q, 5, 5e-3))
     assert choose_from(closer, "score") == front[1]
     assert choose_from(closer, "best") == closer[2]
     with pytest.raises(ValueError, match="more generations"):

@@ -13,9 +13,9 @@ from fts.lab.studies.records import RunRecord
 from fts.params.paper import TEST_SEEDS
 from fts.params.types import named
 from fts.problems import metrics
-from fts.symbolic.composed import Summand
+from fts.symbolic.composed import COMPOSED
 from fts.symbolic.families import Form
-from fts.symbolic.settings import COMPOSED
+from fts.symbolic.select import Summand
 
 STATES = (0.2, 1.8)
 SATURATING = Summand(1, Form(((0.0, 1.0),), ((2.0, 1.0),)))

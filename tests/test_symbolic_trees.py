@@ -9,8 +9,8 @@ import sympy
 from fts.equations.grammar import TermError
 from fts.symbolic import trees
 from fts.symbolic.families import POWER_LAW, canonical
-from fts.symbolic.settings import SYMBOLIC
-from fts.symbolic.trees import Tree, U, constant, evaluate, read, replaced, state_power, subtrees
+from fts.symbolic.search import SYMBOLIC
+from fts.symbolic.trees import Tree, U, constant, evaluate, read, replace_subtree, state_power, subtrees
 
 PROTECTION = SYMBOLIC.protection
 STATES = np.linspace(0.2, 1.5, 41)
@@ -80,15 +80,15 @@ def test_random_trees_through_print_and_read(rng, count):
     assert 0 < changed < count / 5
 
 
-def test_places_count_as_subtrees_do(rng):
+def test_indices_count_as_subtrees_do(rng):
     tree = wild_tree(rng, 5)
     marked = constant(123.0)
-    for place, part in enumerate(subtrees(tree)):
-        new = replaced(tree, place, marked)
-        assert list(subtrees(new))[place] == marked
+    for index, part in enumerate(subtrees(tree)):
+        new = replace_subtree(tree, index, marked)
+        assert list(subtrees(new))[index] == marked
         assert new.nodes == tree.nodes - part.nodes + 1
     with pytest.raises(ValueError, match="no subtree"):
-        replaced(tree, tree.nodes, marked)
+        replace_subtree(tree, tree.nodes, marked)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from fts.equations.terms import Term
 from fts.fields.frozen import Field
 from fts.problems.trajectories import Trajectory
 from fts.selection.selection import Selection
-from fts.symbolic.rivals import form_of
+from fts.symbolic.families import form_of
 
 # The paper's guard against a zero denominator.
 _EPSILON = 1e-12

@@ -2,38 +2,67 @@
 
 The paper fixes the operator and one function. Here every operator alone and every two together are searched.
 While q_1 is sought, a spline in u stands in for q_2: its weak columns are projected out of the system, so the
-core's search sees an equation with one unknown function, whatever the other one is. Representatives of
-both are then paired, refitted jointly on an independent system, and compared on held-out systems by the
-core's rule, mean risk + penalty * complexity, with the numbers in it for the complexity.
+search sees an equation with one unknown function, whatever the other one is. Representatives of both are
+then paired, refitted jointly on an independent system, and compared on held-out systems by the same rule,
+mean risk + penalty * complexity, with the count of numbers as the complexity.
 """
 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
-from typing import Any
 
 import numpy as np
-from jaxtyping import Float
-from scipy.optimize import least_squares
 
 from fts.domain import Domain
 from fts.fields.frozen import Field
+from fts.params.types import FieldParams
 from fts.symbolic.families import Form
-from fts.symbolic.occupation import StateSystem, state_systems
-from fts.symbolic.refit import bounds, has_pole, positive_states
-from fts.symbolic.rivals import spline_basis
-from fts.symbolic.search import Judged, SearchSystems, search
-from fts.symbolic.select import merge, scaled
-from fts.symbolic.settings import ComposedParams, PatchParams, SymbolicParams
+from fts.symbolic.occupation import PatchParams, StateSystem, spline_basis
+from fts.symbolic.search import SYMBOLIC, Candidate, SearchSystems, SymbolicParams, search
+from fts.symbolic.select import (
+    RunSystems,
+    Summand,
+    fit_numbers,
+    merge,
+    positive_states,
+    right_hand_side,
+    run_systems,
+    scaled_form,
+    stage_seconds,
+)
 
 
 @dataclass(frozen=True)
-class Summand:
-    """One term d_x^order q(u)."""
+class ComposedParams:
+    """The search with a choice of operators and up to two terms; not in the paper."""
 
-    order: int
-    form: Form
+    symbolic: SymbolicParams
+    orders: tuple[int, ...]  # derivatives in x that may stand before a function
+    terms: int  # most terms
+    stand_in: int  # splines in u that stand in for the other function while one is sought
+    partners: int  # families kept per operator, each paired with each of the other's
+    joint_evaluations: int  # of the residual, in the joint fit of all numbers of a right-hand side
+    extents: tuple[float, float]  # of the domain that the half-widths of the patches belong to
+
+
+@dataclass(frozen=True)
+class ComposedRunParams:
+    """A search for operators and functions on samples."""
+
+    field: FieldParams
+    composed: ComposedParams
+
+
+COMPOSED = ComposedParams(
+    symbolic=SYMBOLIC,
+    orders=(0, 1, 2),
+    terms=2,
+    stand_in=7,
+    partners=5,
+    joint_evaluations=200,
+    extents=(1.0, 0.3),
+)
 
 
 @dataclass(frozen=True)
@@ -76,28 +105,22 @@ def select_terms(field: Field, params: ComposedParams, rng: np.random.Generator)
     """The sum of terms that held-out weak systems prefer."""
     marks = [time.process_time()]
     symbolic = replace(params.symbolic, patches=on_domain(params.symbolic.patches, params, field.domain))
-    searches, refit, validation = _systems(field, symbolic, params, rng)
+    systems = run_systems(field, symbolic, rng, params.orders)
     marks.append(time.process_time())
-    sets = [chosen for size in range(1, params.terms + 1) for chosen in combinations(params.orders, size)]
+    sets = [orders for size in range(1, params.terms + 1) for orders in combinations(params.orders, size)]
     proposed = [
-        (orders, [_proposals(order, orders, searches, symbolic, params, rng) for order in orders])
+        (orders, [_proposals(order, orders, systems.searches, symbolic, params, rng) for order in orders])
         for orders in sets
     ]
     marks.append(time.process_time())
-    compared = [
-        found
-        for orders, pools in proposed
-        for forms in product(*pools)
-        if (found := _compare(orders, forms, refit, validation, symbolic, params.joint_evaluations))
-        is not None
-    ]
+    sums = [tuple(map(Summand, orders, forms)) for orders, pools in proposed for forms in product(*pools)]
+    refitted = [_compose(terms, systems, symbolic, params.joint_evaluations) for terms in sums]
+    compared = [composed for composed in refitted if composed is not None]
     if not compared:
         raise ValueError("no expression explains u_t on the weak systems: enlarge the population")
+    compared.sort(key=lambda composed: composed.score(symbolic.continuous.penalty))
     marks.append(time.process_time())
-    compared.sort(key=lambda one: one.score(symbolic.continuous.penalty))
-    systems, searched, chosen = np.diff(marks).round(4).tolist()
-    seconds = {"systems": systems, "search": searched, "choice": chosen}
-    return ComposedSelection(compared[0], tuple(compared), seconds)
+    return ComposedSelection(compared[0], tuple(compared), stage_seconds(marks))
 
 
 def on_domain(patches: PatchParams, params: ComposedParams, domain: Domain) -> PatchParams:
@@ -107,10 +130,10 @@ def on_domain(patches: PatchParams, params: ComposedParams, domain: Domain) -> P
     return replace(patches, search_half_widths=(a * x, b * t), refit_half_widths=(c * x, d * t))
 
 
-def against(system: StateSystem, order: int, others: Sequence[int], splines: int) -> StateSystem:
+def project_out(system: StateSystem, order: int, others: Sequence[int], splines: int) -> StateSystem:
     """The system for the one function behind d_x^order, any functions behind the others projected out.
 
-    Its columns stand where the core looks for them, at order 2.
+    Its columns are stored at order 2, where the search expects them.
     """
     columns, b = system.on_states[order], system.b
     if others:
@@ -122,60 +145,17 @@ def against(system: StateSystem, order: int, others: Sequence[int], splines: int
     return StateSystem(system.states, {2: columns}, b)
 
 
-def joint_refit(
-    parts: tuple[Summand, ...], system: StateSystem, params: SymbolicParams, evaluations: int
-) -> tuple[Summand, ...] | None:
-    """All functions with the numbers that fit `system` best together; None where one has a pole."""
-    u, size = positive_states(system, params), np.linalg.norm(system.b)
-    ends = np.cumsum([part.form.parameters.size for part in parts])[:-1]
-    low, high = (
-        np.concatenate(each) for each in zip(*(bounds(part.form, params) for part in parts), strict=True)
-    )
-    start = np.clip(np.concatenate([part.form.parameters for part in parts]), low, high)
-
-    def at(values: Float[np.ndarray, " n"]) -> tuple[Summand, ...]:
-        numbers = np.split(values, ends)
-        return tuple(Summand(p.order, p.form.with_parameters(v)) for p, v in zip(parts, numbers, strict=True))
-
-    def residuals(values: Float[np.ndarray, " n"]) -> Float[np.ndarray, " m"]:
-        found = at(values)
-        if any(has_pole(part.form, u) for part in found):
-            return np.full(system.b.shape, np.nan)  # the solver halves such a step
-        return (_right_hand_side(found, system, u) - system.b) / size
-
-    def jacobian(values: Float[np.ndarray, " n"]) -> Float[np.ndarray, "m n"]:
-        columns = [system.on_states[part.order] @ part.form.jacobian(u) for part in at(values)]
-        return np.concatenate(columns, axis=1) / size
-
-    if not np.isfinite(residuals(start)).all():
-        return None
-    derivative: Any = jacobian  # SciPy's stubs know only the names of its own difference schemes
-    found = least_squares(
-        residuals, start, derivative, bounds=(low, high), x_scale="jac", max_nfev=evaluations
-    )
-    return at(found.x)
-
-
-def _right_hand_side(parts: tuple[Summand, ...], system: StateSystem, u: np.ndarray) -> np.ndarray:
-    return sum((system.column(part.form.values(u), part.order) for part in parts), np.zeros_like(system.b))
-
-
-def _compare(
-    orders: tuple[int, ...],
-    forms: tuple[Form, ...],
-    refit: StateSystem,
-    validation: Sequence[StateSystem],
-    params: SymbolicParams,
-    evaluations: int,
+def _compose(
+    terms: tuple[Summand, ...], systems: RunSystems, params: SymbolicParams, evaluations: int
 ) -> Composed | None:
-    parts = joint_refit(tuple(map(Summand, orders, forms)), refit, params, evaluations)
+    """The terms refitted jointly, with their held-out risks; None where one has a pole."""
+    parts = fit_numbers(terms, systems.refit, params, evaluations=evaluations)
     if parts is None:
         return None
-    u = positive_states(refit, params)
-    residuals = [_right_hand_side(parts, system, u) - system.b for system in validation]
-    return Composed(
-        parts, tuple(float(r @ r / (s.b @ s.b)) for r, s in zip(residuals, validation, strict=True))
-    )
+    u = positive_states(systems.refit, params)
+    residuals = [right_hand_side(parts, system, u) - system.b for system in systems.validation]
+    sizes = [system.b @ system.b for system in systems.validation]
+    return Composed(parts, tuple(float(r @ r / size) for r, size in zip(residuals, sizes, strict=True)))
 
 
 def _proposals(
@@ -188,27 +168,15 @@ def _proposals(
 ) -> list[Form]:
     """The families that explain d_x^order q(u) best, beside any functions behind the other orders."""
     others = [other for other in orders if other != order]
-    evolved = []
+
+    def rank(candidate: Candidate) -> float:
+        assert candidate.form is not None
+        return candidate.proposal_risk + symbolic.continuous.penalty * candidate.form.complexity
+
+    results = []
     for systems in searches:
         three = (systems.fit, systems.generation, systems.validation)
-        alone = SearchSystems(*(against(one, order, others, params.stand_in) for one in three))
-        evolved.append(search(alone, symbolic, rng))
-    pool = sorted(merge(tuple(evolved), symbolic), key=lambda one: _rank(one, symbolic))
-    return [scaled(one.form, one.scale) for one in pool[: params.partners] if one.form is not None]
-
-
-def _rank(one: Judged, symbolic: SymbolicParams) -> float:
-    assert one.form is not None
-    return one.proposal_risk + symbolic.continuous.penalty * one.form.complexity
-
-
-def _systems(
-    field: Field, symbolic: SymbolicParams, params: ComposedParams, rng: np.random.Generator
-) -> tuple[list[SearchSystems], StateSystem, list[StateSystem]]:
-    """Three systems per search, one to refit and those that validate, with the columns of every operator."""
-    patches, count = symbolic.patches, symbolic.evolution.searches
-    kinds = [patches.proposal, patches.proposal, patches.judging] * count
-    kinds += [patches.refit] + [patches.judging] * symbolic.continuous.validations
-    made = state_systems(field, [(kind, rng.random(2)) for kind in kinds], patches.states, params.orders)
-    searches = [SearchSystems(*made[3 * i : 3 * i + 3]) for i in range(count)]
-    return searches, made[3 * count], made[3 * count + 1 :]
+        alone = SearchSystems(*(project_out(system, order, others, params.stand_in) for system in three))
+        results.append(search(alone, symbolic, rng))
+    pool = sorted(merge(tuple(results), symbolic), key=rank)
+    return [scaled_form(candidate) for candidate in pool[: params.partners]]

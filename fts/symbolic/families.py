@@ -13,11 +13,19 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float
 
-from fts.equations.algebra import MOST_MONOMIALS, add, constant, multiply, power, scale, state
-from fts.equations.expressions import Expression
+from fts.equations.algebra import (
+    LARGEST_EXPONENT,
+    MOST_MONOMIALS,
+    add,
+    constant,
+    multiply,
+    power,
+    scale,
+    state,
+)
+from fts.equations.expressions import STATE, Expression, Factor
 from fts.equations.grammar import TermError
-from fts.symbolic import trees
-from fts.symbolic.trees import Tree
+from fts.symbolic.trees import OPERATORS, Tree
 
 POWER_LAW = "c*u^p"
 MOST_NODES = 63  # a full tree of the paper's depth; its form is found in milliseconds, that of any tree not
@@ -94,8 +102,8 @@ class Form:
         log, q, columns = np.log(u), self.values(u), []
         for part, factor in ((self.numerator, 1.0 / below), (self.denominator, -q / below)):
             for exponent, coefficient in part:
-                raised = u**exponent * factor
-                columns += [raised, coefficient * log * raised] if exponent else [raised]
+                column = u**exponent * factor
+                columns += [column, coefficient * log * column] if exponent else [column]
         return np.stack(columns, axis=1)
 
     @property
@@ -127,11 +135,19 @@ def canonical(tree: Tree) -> Form | None:
     return form if form.numerator and np.isfinite(form.parameters).all() else None
 
 
+def form_of(q: Expression) -> Form | None:
+    """The form of an expression; None for a constant, and for what is no quotient of sums of powers."""
+    tree = _tree_of(q)
+    return canonical(tree) if tree is not None else None
+
+
 def _fraction(tree: Tree) -> tuple[Powers, Powers]:
     """P and Q of the tree."""
-    if tree.op not in trees.OPERATORS:
-        leaf = constant(tree.value) if tree.op == "c" else state(1.0 if tree.op == "u" else tree.value)
-        return _powers(leaf), ((0.0, 1.0),)
+    if tree.op not in OPERATORS:
+        exponent, coefficient = {"c": (0.0, tree.value), "u": (1.0, 1.0)}.get(tree.op, (tree.value, 1.0))
+        if not np.isfinite(coefficient) or not abs(exponent) <= LARGEST_EXPONENT:
+            raise TermError(f"{tree}: exponents are at most {LARGEST_EXPONENT:g}, coefficients finite")
+        return _collected([(exponent, coefficient)]), ((0.0, 1.0),)
     (a, b), (c, d) = (_fraction(part) for part in tree.parts)
     if tree.op == "*":
         return _times(a, c), _times(b, d)
@@ -156,18 +172,18 @@ def _quotient(above: Powers, below: Powers) -> Powers | None:
     """P/Q when it is a finite sum of powers, by long division from the highest power; else None."""
     if not above:
         return above
-    found: Powers = ()
+    quotient: Powers = ()
     size = max(abs(c) for _, c in above)
     (top, lead), lowest = below[-1], above[0][0] - below[0][0]
     while above:
         exponent, coefficient = round(above[-1][0] - top, _DIGITS), above[-1][1] / lead
         # The lowest power of an exact quotient is known beforehand.
-        if exponent < lowest - 1e-6 or len(found) > MOST_MONOMIALS // 2:
+        if exponent < lowest - 1e-6 or len(quotient) > MOST_MONOMIALS // 2:
             return None
-        found = ((exponent, coefficient), *found)
+        quotient = ((exponent, coefficient), *quotient)
         rest = _plus(above[:-1], _times(((exponent, coefficient),), below[:-1]), -1.0)
         above = tuple((e, c) for e, c in rest if abs(c) > _CANCELLED * size)
-    return found
+    return quotient
 
 
 def _without_constant(above: Powers, below: Powers) -> Powers:
@@ -178,14 +194,14 @@ def _without_constant(above: Powers, below: Powers) -> Powers:
 
 
 def _plus(left: Powers, right: Powers, sign: float) -> Powers:
-    return _joined([*left, *((e, sign * c) for e, c in right)])
+    return _collected([*left, *((e, sign * c) for e, c in right)])
 
 
 def _times(left: Powers, right: Powers) -> Powers:
-    return _joined([(e + f, c * d) for e, c in left for f, d in right])
+    return _collected([(e + f, c * d) for e, c in left for f, d in right])
 
 
-def _joined(pairs: list[tuple[float, float]]) -> Powers:
+def _collected(pairs: list[tuple[float, float]]) -> Powers:
     """Like powers collected and rounding left over by cancellation dropped.
 
     A search does this a million times; with the package's algebra, which knows more than powers of u, it
@@ -201,19 +217,32 @@ def _joined(pairs: list[tuple[float, float]]) -> Powers:
     return tuple(sorted((e, c) for e, c in sums.items() if abs(c) > least))
 
 
-def _powers(expression: Expression) -> Powers:
-    """A sum of c u^p as pairs; equal powers that rounding told apart are joined."""
-    sums: dict[float, float] = {}
-    largest = max((abs(c) for _, c in expression.monomials), default=0.0)
-    for factors, coefficient in expression.monomials:
-        exponent = round(factors[0][1], _DIGITS) + 0.0 if factors else 0.0
-        sums[exponent] = sums.get(exponent, 0.0) + coefficient
-    return tuple(sorted((e, c) for e, c in sums.items() if abs(c) > _CANCELLED * largest))
-
-
 def _expression(powers: Powers) -> Expression:
     return add(*(scale(state(e) if e else constant(1.0), c) for e, c in powers))
 
 
 def _sum(powers: Powers, u: np.ndarray) -> np.ndarray:
     return sum((c * u**e for e, c in powers), np.zeros_like(u))
+
+
+def _tree_of(q: Expression) -> Tree | None:
+    """The expression as a tree, where the grammar of trees has it."""
+    total: Tree | None = None
+    for factors, coefficient in q.monomials:
+        product: Tree | None = Tree("c", coefficient)
+        for factor, exponent in factors:
+            product = _times_power(product, factor, exponent)
+        if product is None:
+            return None
+        total = product if total is None else Tree("+", parts=(total, product))
+    return total
+
+
+def _times_power(left: Tree | None, factor: Factor, exponent: float) -> Tree | None:
+    """left * factor^exponent; a bracket may stand under a fraction, but under no other power."""
+    if left is None:
+        return None
+    if factor == STATE:
+        return Tree("*", parts=(left, Tree("u^", exponent)))
+    inner = _tree_of(factor.argument) if factor.name == "" and exponent == -1.0 else None
+    return Tree("/", parts=(left, inner)) if inner is not None else None

@@ -4,9 +4,9 @@ q sees the state alone, so the column of D^k q(u) on patch l is
 
     (-1)^k <q(u), d_x^k psi_l> = sum_i w_i q(u_i) = integral of q(s) dmu_l(s),
 
-with mu_l the weights w_i of the patch's nodes piled up over their states u_i. They are piled up once, onto a
-fine grid of states, each by the cubic polynomial through its four nearest states; after that a candidate
-costs its values on some thousand states and one small product, however many nodes the patches have.
+with mu_l the occupation measure: the weights w_i of the patch's nodes at their states u_i. It is deposited
+once on a fine grid of states, by the cubic Lagrange polynomials of the four nearest states; after that a
+candidate costs its values on some thousand states and one small product, however many nodes there are.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,11 +14,45 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
+from scipy.interpolate import BSpline
 
 from fts.equations.terms import Library
 from fts.fields.frozen import Field
 from fts.params.types import WeakParams
 from fts.weak.test_functions import axis_nodes, check_geometry, patch_centers, weights
+
+_DEGREE = 3  # of splines in u
+
+
+@dataclass(frozen=True)
+class PatchParams:
+    """The weak systems of a run: a small one fits a candidate's scale, a large one judges it."""
+
+    search_half_widths: tuple[float, float]  # of the searches and of the validation
+    refit_half_widths: tuple[float, float]
+    small: tuple[int, int]  # patches of systems that fit or generate
+    large: tuple[int, int]  # patches of systems that validate
+    quadrature: tuple[int, int]  # nodes per patch
+    smoothness: int  # p of the test function
+    states: int  # cells of the grid of state values that integrals are pushed onto
+
+    @property
+    def proposal(self) -> WeakParams:
+        """A system that fits or generates during a search."""
+        return self._weak(self.search_half_widths, self.small)
+
+    @property
+    def judging(self) -> WeakParams:
+        """A system that validates, in a search or at the end."""
+        return self._weak(self.search_half_widths, self.large)
+
+    @property
+    def refit(self) -> WeakParams:
+        """The independent system on which continuous parameters are fitted."""
+        return self._weak(self.refit_half_widths, self.small)
+
+    def _weak(self, half_widths: tuple[float, float], patches: tuple[int, int]) -> WeakParams:
+        return WeakParams(half_widths, patches, self.quadrature, self.smoothness)
 
 
 @dataclass(frozen=True)
@@ -61,10 +95,9 @@ def state_systems(
     grid = np.linspace(low, high, states)
     systems = []
     for (params, _), u in zip(geometries, values, strict=True):
-        spread = _Spread(u, grid)
+        deposit = _Deposition(u, grid)
         b = -(u @ _weights(params, (0, 1)))
-        columns = {k: _columns(spread, params, k) for k in orders}
-        systems.append(StateSystem(grid, columns, b))
+        systems.append(StateSystem(grid, {k: _columns(deposit, params, k) for k in orders}, b))
     return systems
 
 
@@ -77,6 +110,13 @@ def residual(
     """The rows of D_xx q(u) - u_t on one field, by the quadrature itself: one field needs no states."""
     u = _values(field, params, phase)
     return q(u.ravel()).reshape(u.shape) @ _weights(params, (2, 0)) + u @ _weights(params, (0, 1))
+
+
+def spline_basis(low: float, high: float, count: int) -> BSpline:
+    """Clamped cubic B-splines on [low, high]; beyond, the end polynomials go on."""
+    inner = np.linspace(low, high, count - _DEGREE + 1)
+    knots = np.concatenate([[low] * _DEGREE, inner, [high] * _DEGREE])
+    return BSpline(knots, np.eye(count), _DEGREE)
 
 
 def _values(field: Field, params: WeakParams, phase: np.ndarray) -> np.ndarray:
@@ -102,22 +142,23 @@ def _weights(params: WeakParams, orders: tuple[int, int]) -> np.ndarray:
     return np.outer(x, t).ravel()
 
 
-def _columns(spread: "_Spread", params: WeakParams, order: int) -> np.ndarray:
-    piled = (-1.0) ** order * spread.pile(_weights(params, (order, 0)))
+def _columns(deposit: "_Deposition", params: WeakParams, order: int) -> np.ndarray:
+    """Occupation measures of all patches, one row each, for D^order."""
+    measures = (-1.0) ** order * deposit(_weights(params, (order, 0)))
     if order:
         # A derivative sees q - q(middle state) as it sees q; the quadrature of a constant is not quite zero.
-        piled[:, piled.shape[1] // 2] -= piled.sum(axis=1)
-    return piled
+        measures[:, measures.shape[1] // 2] -= measures.sum(axis=1)
+    return measures
 
 
-class _Spread:
+class _Deposition:
     """Where each node's weight goes: four neighbouring states and the cubic Lagrange weights on them."""
 
     def __init__(self, u: np.ndarray, grid: np.ndarray) -> None:
         self.shape = (len(u), grid.size)
-        place = (u - grid[0]) / (grid[1] - grid[0])
-        first = np.clip(np.floor(place).astype(np.int64) - 1, 0, grid.size - 4)
-        s = place - first  # in units of the grid, with the four states at 0, 1, 2, 3
+        position = (u - grid[0]) / (grid[1] - grid[0])
+        first = np.clip(np.floor(position).astype(np.int64) - 1, 0, grid.size - 4)
+        s = position - first  # in units of the grid, with the four states at 0, 1, 2, 3
         self.first = first + grid.size * np.arange(len(u))[:, None]
         self.shares = (
             -(s - 1) * (s - 2) * (s - 3) / 6,
@@ -126,10 +167,10 @@ class _Spread:
             s * (s - 1) * (s - 2) / 6,
         )
 
-    def pile(self, weights: np.ndarray) -> np.ndarray:
-        """The weights of every patch's nodes, piled up over the states."""
+    def __call__(self, weights: np.ndarray) -> np.ndarray:
+        """The weights of every patch's nodes, summed on the grid of states."""
         size = self.shape[0] * self.shape[1]
-        piled = np.zeros(size)
+        total = np.zeros(size)
         for k, share in enumerate(self.shares):
-            piled += np.bincount((self.first + k).ravel(), (share * weights).ravel(), minlength=size)
-        return piled.reshape(self.shape)
+            total += np.bincount((self.first + k).ravel(), (share * weights).ravel(), minlength=size)
+        return total.reshape(self.shape)

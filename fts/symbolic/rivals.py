@@ -1,24 +1,11 @@
-"""Field -> pairs (u, q_hat(u)): a spline in u that solves u_t = D_xx q(u) weakly (Section F).
+"""Other symbolic regression on the same field: Operon and PySR (Section F, Table S13).
 
-Symbolic regression fits values, so a rival needs values of q first. q_hat is a sum of centered cubic
-B-splines whose coefficients solve one weak system in least squares, with penalties on their second
-differences and on their sum, to which D_xx is blind.
-
-What a rival found -> the function it settles on: texts, their Pareto front, and a choice from it.
-
-The two rules are PySR's: a step along the front scores the fall of the logarithm of the error per node.
+Symbolic regression fits values, so it needs values of q first. `spline_target` solves u_t = D_xx q(u) weakly
+for a sum of centered cubic B-splines in u, with penalties on the coefficients' second differences and their
+sum, to which D_xx is blind. Operon's last population gives a Pareto front, and `choose_from` takes one of it
+by either of PySR's rules: a step along the front scores the fall of the logarithm of the error per node;
 "best" takes the highest score among the functions whose error is at most one and a half times the least,
 "score" the highest of all.
-
-Operon (`pyoperon`) on the pairs of a target: its last population -> a front of functions of u.
-
-Exponents in Operon may be any expression. The paper's PySR search allows a constant there, so what is read
-off the population is every individual whose exponents are constants; the front is theirs.
-
-PySR on the pairs of a target, with the paper's settings (Section F, Table S13).
-
-PySR starts Julia when it is imported, so it is imported inside the one function that calls it, and
-`missing` says beforehand why it cannot be.
 """
 
 import os
@@ -33,21 +20,106 @@ from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float
-from scipy.interpolate import BSpline
 
 from fts.equations.algebra import add, constant, scale
-from fts.equations.expressions import STATE, Expression, Factor
+from fts.equations.expressions import Expression
 from fts.equations.grammar import TermError, read
 from fts.equations.terms import IDENTITY, conserve
 from fts.fields.frozen import Field
-from fts.symbolic import trees
-from fts.symbolic.families import Form, canonical
-from fts.symbolic.occupation import StateSystem, state_systems
-from fts.symbolic.settings import OperonParams, PySRParams, TargetParams
-from fts.symbolic.trees import Tree
+from fts.params.types import FieldParams, WeakParams
+from fts.symbolic.occupation import StateSystem, spline_basis, state_systems
 
-_DEGREE = 3
 _MIDDLE = np.zeros(2)  # the phase of the one system
+_NEAR_BEST = 1.5  # PySR's own factor in its rule "best"
+# Where PySR's own installer puts Julia, below the environment.
+_INSTALLED = Path("julia_env") / "pyjuliapkg" / "install" / "bin" / "julia"
+
+FrontRule = Literal["best", "score"]
+
+
+@dataclass(frozen=True)
+class TargetParams:
+    """q_hat(u) as a spline in u, from one weak system: the pairs that symbolic regression is given."""
+
+    weak: WeakParams
+    grid_states: int  # states that the integrals of the system are pushed onto
+    basis: int  # centered cubic B-splines in u
+    pairs: int  # states at which q_hat is handed on
+    trim: float  # share of the nodes below the first knot, and above the last: the paper does not give it
+    curvature_penalty: float  # on second differences of the coefficients, for a system of unit norm
+    offset_penalty: float  # on their sum, which no derivative sees
+
+
+@dataclass(frozen=True)
+class PySRParams:
+    """The paper's PySR search, under PySR's own names."""
+
+    niterations: int
+    populations: int
+    population_size: int
+    operators: tuple[str, ...]
+    maxsize: int
+    maxdepth: int
+    exponent_complexity: int  # nodes in an exponent, at most
+    parsimony: float
+    model_selection: str
+
+
+@dataclass(frozen=True)
+class OperonParams:
+    """An Operon search as large as the paper's PySR search, and the rule that takes one of its front."""
+
+    symbols: tuple[str, ...]
+    population: int
+    generations: int
+    tree_length: int
+    tree_depth: int
+    constant_steps: int  # Levenberg-Marquardt steps on the constants of every individual
+    convergence: float  # Operon's own stop on the error
+    digits: int  # decimals of the constants read off an individual
+
+
+@dataclass(frozen=True)
+class RivalRunParams:
+    """Operon on samples: the field its pairs are read off, or none for the samples of a whole grid."""
+
+    field: FieldParams | None
+    target: TargetParams
+    operon: OperonParams
+
+
+# The trim was chosen on the development seeds: of knots and states over the whole range, at quantiles, and
+# over the middle 98 %, the last leaves the smallest error in the exponent, on noisy grids and kernel fields.
+TARGET = TargetParams(
+    weak=WeakParams(half_widths=(0.2, 0.03), patches=(32, 16), nodes=(24, 16), power=6),
+    grid_states=1024,
+    basis=7,
+    pairs=512,
+    trim=0.01,
+    curvature_penalty=1e-6,
+    offset_penalty=1e-6,
+)
+PYSR = PySRParams(
+    niterations=100,
+    populations=10,
+    population_size=40,
+    operators=("+", "*", "^"),
+    maxsize=15,
+    maxdepth=6,
+    exponent_complexity=1,
+    parsimony=1e-4,
+    model_selection="best",
+)
+OPERON = OperonParams(
+    symbols=("add", "mul", "pow", "constant", "variable"),
+    population=400,
+    generations=100,
+    tree_length=15,
+    tree_depth=6,
+    constant_steps=5,
+    convergence=1e-12,
+    digits=12,
+)
 
 
 @dataclass(frozen=True)
@@ -57,6 +129,15 @@ class Target:
     u: Float[np.ndarray, " n"]
     q: Float[np.ndarray, " n"]
     system: StateSystem
+
+
+@dataclass(frozen=True)
+class FrontMember:
+    """A function with its size as the method counts it and its mean squared error on the pairs."""
+
+    q: Expression
+    size: int
+    error: float
 
 
 def spline_target(field: Field, params: TargetParams) -> Target:
@@ -70,50 +151,6 @@ def spline_target(field: Field, params: TargetParams) -> Target:
     return Target(u, q, system)
 
 
-def spline_basis(low: float, high: float, count: int) -> BSpline:
-    """Clamped cubic B-splines on [low, high]; beyond, the end polynomials go on."""
-    inner = np.linspace(low, high, count - _DEGREE + 1)
-    knots = np.concatenate([[low] * _DEGREE, inner, [high] * _DEGREE])
-    return BSpline(knots, np.eye(count), _DEGREE)
-
-
-def _coefficients(system: StateSystem, basis: np.ndarray, params: TargetParams) -> np.ndarray:
-    """Penalized least squares; the system is scaled to unit norm, so the penalties have no dimension."""
-    A = system.on_states[2] @ basis
-    size = np.linalg.norm(A)
-    second = np.diff(np.eye(params.basis), 2, axis=0)
-    rows = [
-        A / size,
-        np.sqrt(params.curvature_penalty) * second,
-        np.full((1, params.basis), np.sqrt(params.offset_penalty)),
-    ]
-    right = np.concatenate([system.b / size, np.zeros(len(second) + 1)])
-    return np.linalg.lstsq(np.concatenate(rows), right, rcond=None)[0]
-
-
-def _range(field: Field, params: TargetParams) -> tuple[float, float]:
-    """The states between which the field spends all but the trimmed share of its time, on an even grid."""
-    counts = [m * n for m, n in zip(params.weak.patches, params.weak.nodes, strict=True)]
-    ends = zip((*field.domain.low, field.domain.t0), field.domain.extents, counts, strict=True)
-    axes = [low + extent * (np.arange(n) + 0.5) / n for low, extent, n in ends]
-    low, high = np.quantile(field.on_grid(*axes), [params.trim, 1 - params.trim])
-    return float(low), float(high)
-
-
-FrontRule = Literal["best", "score"]
-# PySR's own factor in its rule "best".
-_NEAR_BEST = 1.5
-
-
-@dataclass(frozen=True)
-class Found:
-    """A function with its size in the rival's own count and its mean squared error on the pairs."""
-
-    q: Expression
-    size: int
-    error: float
-
-
 def read_function(text: str) -> Expression | None:
     """The function of a rival's text; None where an exponent varies with u or the text has no value."""
     try:
@@ -122,7 +159,7 @@ def read_function(text: str) -> Expression | None:
         return None
 
 
-def fitted(q: Expression, size: int, target: Target) -> Found | None:
+def rescaled(q: Expression, size: int, target: Target) -> FrontMember | None:
     """The function with the scale and offset that fit the pairs best; None for a constant, or no value."""
     try:
         values = q(target.u)
@@ -133,101 +170,53 @@ def fitted(q: Expression, size: int, target: Target) -> Found | None:
     columns = np.stack([values, np.ones_like(values)], axis=1)
     (factor, offset), *_ = np.linalg.lstsq(columns, target.q, rcond=None)
     error = float(np.mean((columns @ [factor, offset] - target.q) ** 2))
-    return Found(add(scale(q, float(factor)), constant(float(offset))), size, error)
+    return FrontMember(add(scale(q, float(factor)), constant(float(offset))), size, error)
 
 
-def pareto(found: Iterable[Found]) -> tuple[Found, ...]:
+def pareto(functions: Iterable[FrontMember]) -> tuple[FrontMember, ...]:
     """Those that no smaller or equally small one beats, smallest first."""
-    front: list[Found] = []
-    for one in sorted(found, key=lambda one: (one.size, one.error)):
-        if not front or one.error < front[-1].error:
-            front.append(one)
+    front: list[FrontMember] = []
+    for function in sorted(functions, key=lambda function: (function.size, function.error)):
+        if not front or function.error < front[-1].error:
+            front.append(function)
     return tuple(front)
 
 
-def choose_from(front: tuple[Found, ...], rule: FrontRule) -> Found:
+def choose_from(front: tuple[FrontMember, ...], rule: FrontRule) -> FrontMember:
     """What PySR's rule takes of the front."""
     if not front:
         raise ValueError("nothing was found: give the search more generations or a larger population")
     tiny = np.finfo(float).tiny
-    errors = np.log([max(one.error, tiny) for one in front])
-    sizes = np.array([one.size for one in front], dtype=float)
+    errors = np.log([max(function.error, tiny) for function in front])
+    sizes = np.array([function.size for function in front], dtype=float)
     scores = np.concatenate([[0.0], -np.diff(errors) / np.diff(sizes)])
     limit = np.inf if rule == "score" else np.log(_NEAR_BEST) + errors.min()
     return front[int(np.argmax(np.where(errors <= limit, scores, -np.inf)))]
 
 
-def form_of(q: Expression) -> Form | None:
-    """The form that scores ours; None for a constant, and for what is no quotient of sums of powers."""
-    tree = _tree_of(q)
-    return canonical(tree) if tree is not None else None
+def operon_front(target: Target, params: OperonParams, seed: int) -> tuple[FrontMember, ...]:
+    """The front of an Operon search for functions that fit the pairs.
 
-
-def _tree_of(q: Expression) -> Tree | None:
-    total: Tree | None = None
-    for factors, coefficient in q.monomials:
-        product: Tree | None = trees.constant(coefficient)
-        for factor, exponent in factors:
-            product = _times_power(product, factor, exponent)
-        if product is None:
-            return None
-        total = product if total is None else Tree("+", parts=(total, product))
-    return total
-
-
-def _times_power(left: Tree | None, factor: Factor, exponent: float) -> Tree | None:
-    """left * factor^exponent; a bracket may stand under a fraction, but under no other power."""
-    if left is None:
-        return None
-    if factor == STATE:
-        return Tree("*", parts=(left, trees.state_power(exponent)))
-    inner = _tree_of(factor.argument) if factor.name == "" and exponent == -1.0 else None
-    return Tree("/", parts=(left, inner)) if inner is not None else None
-
-
-def operon_front(target: Target, params: OperonParams, seed: int) -> tuple[Found, ...]:
-    """The front of an Operon search for functions that fit the pairs."""
+    Exponents in Operon may be any expression; the paper's PySR search allows constants alone, so individuals
+    with other exponents are left out.
+    """
     regressor = _regressor(params, seed)
     with warnings.catch_warnings():
         # An individual without the variable is one of the population; it is dropped as a constant below.
         warnings.filterwarnings("ignore", message="Model contains no variables")
         regressor.fit(target.u[:, None], target.q)
         texts = {
-            regressor.get_model_string(one.Genotype, params.digits, ["u"]): one.Genotype.Length
-            for one in regressor.individuals_
+            regressor.get_model_string(individual.Genotype, params.digits, ["u"]): individual.Genotype.Length
+            for individual in regressor.individuals_
         }
     return front_of(texts, target)
 
 
-def front_of(texts: dict[str, int], target: Target) -> tuple[Found, ...]:
+def front_of(texts: dict[str, int], target: Target) -> tuple[FrontMember, ...]:
     """The front of the functions among the texts, each with its size."""
     functions = [(read_function(text), size) for text, size in texts.items()]
-    found = [fitted(q, size, target) for q, size in functions if q is not None]
-    return pareto(one for one in found if one is not None)
-
-
-def _regressor(params: OperonParams, seed: int) -> Any:
-    try:
-        from pyoperon.sklearn import SymbolicRegressor
-    except ImportError:
-        raise ValueError("Operon is not installed: pip install 'fts[symbolic]'") from None
-    return SymbolicRegressor(
-        allowed_symbols=",".join(params.symbols),
-        objectives=["r2", "length"],
-        population_size=params.population,
-        generations=params.generations,
-        max_evaluations=params.population * params.generations * (2 + params.constant_steps),
-        max_length=params.tree_length,
-        max_depth=params.tree_depth,
-        optimizer_iterations=params.constant_steps,
-        epsilon=params.convergence,
-        n_threads=1,
-        random_state=seed,
-    )
-
-
-# Where PySR's own installer puts Julia, below the environment.
-_INSTALLED = Path("julia_env") / "pyjuliapkg" / "install" / "bin" / "julia"
+    candidates = [rescaled(q, size, target) for q, size in functions if q is not None]
+    return pareto(candidate for candidate in candidates if candidate is not None)
 
 
 def missing() -> str:
@@ -267,6 +256,8 @@ def pysr_function(
 ) -> Expression | None:
     """The function PySR settles on; None when it is no function of the package's grammar.
 
+    PySR starts Julia when it is imported, so it is imported here alone, and `missing` says why it cannot be.
+
     `regressor` stands in for PySRRegressor(**settings(params, seed)).
     """
     if regressor is None:
@@ -278,3 +269,46 @@ def pysr_function(
         regressor = PySRRegressor(**settings(params, seed))
     regressor.fit(target.u[:, None], target.q, variable_names=["u"])
     return read_function(str(regressor.sympy()).replace("**", "^"))
+
+
+def _coefficients(system: StateSystem, basis: np.ndarray, params: TargetParams) -> np.ndarray:
+    """Penalized least squares; the system is scaled to unit norm, so the penalties have no dimension."""
+    A = system.on_states[2] @ basis
+    size = np.linalg.norm(A)
+    second = np.diff(np.eye(params.basis), 2, axis=0)
+    rows = [
+        A / size,
+        np.sqrt(params.curvature_penalty) * second,
+        np.full((1, params.basis), np.sqrt(params.offset_penalty)),
+    ]
+    right = np.concatenate([system.b / size, np.zeros(len(second) + 1)])
+    return np.linalg.lstsq(np.concatenate(rows), right, rcond=None)[0]
+
+
+def _range(field: Field, params: TargetParams) -> tuple[float, float]:
+    """The states between which the field spends all but the trimmed share of its time, on an even grid."""
+    counts = [m * n for m, n in zip(params.weak.patches, params.weak.nodes, strict=True)]
+    ends = zip((*field.domain.low, field.domain.t0), field.domain.extents, counts, strict=True)
+    axes = [low + extent * (np.arange(n) + 0.5) / n for low, extent, n in ends]
+    low, high = np.quantile(field.on_grid(*axes), [params.trim, 1 - params.trim])
+    return float(low), float(high)
+
+
+def _regressor(params: OperonParams, seed: int) -> Any:
+    try:
+        from pyoperon.sklearn import SymbolicRegressor
+    except ImportError:
+        raise ValueError("Operon is not installed: pip install 'fts[symbolic]'") from None
+    return SymbolicRegressor(
+        allowed_symbols=",".join(params.symbols),
+        objectives=["r2", "length"],
+        population_size=params.population,
+        generations=params.generations,
+        max_evaluations=params.population * params.generations * (2 + params.constant_steps),
+        max_length=params.tree_length,
+        max_depth=params.tree_depth,
+        optimizer_iterations=params.constant_steps,
+        epsilon=params.convergence,
+        n_threads=1,
+        random_state=seed,
+    )

@@ -1,4 +1,4 @@
-"""Genetic programming on weak systems: trees -> one representative per family (Section F).
+"""Genetic programming on weak systems: trees -> one representative per family (Section F, Table S13).
 
 Each search has three systems of its own: one fits a tree's scale in closed form, one gives the risk that
 evolution sees, one gives the risk by which a family is represented. The evolution is written out here: DEAP's
@@ -11,13 +11,96 @@ from dataclasses import dataclass
 import numpy as np
 
 from fts.symbolic.families import Form, canonical
-from fts.symbolic.occupation import StateSystem
-from fts.symbolic.settings import EvolutionParams, SymbolicParams
-from fts.symbolic.trees import Tree, cross, evaluate, mutate, random_tree
+from fts.symbolic.occupation import PatchParams, StateSystem
+from fts.symbolic.trees import ProtectionParams, Tree, TreeParams, crossover, evaluate, mutate, random_tree
 
 
 @dataclass(frozen=True)
-class Judged:
+class EvolutionParams:
+    """One search for expressions."""
+
+    searches: int  # independent searches, whose representatives are merged
+    population: int
+    generations: int
+    elite: int
+    mutation: float
+    crossover: float  # what is left of 1 is copied
+    tournament: int  # the paper does not give it
+    search_penalty: float  # per node, on the risk that evolution sees
+
+
+@dataclass(frozen=True)
+class ContinuousParams:
+    """The continuous fit of the pool, and the choice from it."""
+
+    candidates: int  # families refitted, those of the lowest proposal risk
+    exponent_bounds: tuple[float, float]
+    constant_bounds: tuple[float, float]
+    scale_bounds: tuple[float, float]
+    max_parameters: int
+    max_divisions: int
+    evaluations: int
+    validations: int  # held-out systems
+    penalty: float  # per node, on the mean held-out risk
+
+
+@dataclass(frozen=True)
+class SymbolicParams:
+    """A whole symbolic selection on a frozen field."""
+
+    protection: ProtectionParams
+    trees: TreeParams
+    evolution: EvolutionParams
+    patches: PatchParams
+    continuous: ContinuousParams
+
+
+SYMBOLIC = SymbolicParams(
+    ProtectionParams(denominator_floor=1e-4, largest_value=50.0, power_floor=1e-6),
+    TreeParams(
+        exponents=tuple(round(0.1 * n, 1) for n in range(5, 31)),  # 1.73 is not among them
+        leaf_weights=(0.3, 0.2, 0.5),
+        operator_weights=(0.28, 0.18, 0.38, 0.16),
+        constant_spread=1.0,
+        step=0.2,
+        max_depth=6,
+        max_nodes=7,
+    ),
+    EvolutionParams(
+        searches=2,
+        population=72,
+        generations=16,
+        elite=8,
+        mutation=0.35,
+        crossover=0.55,
+        tournament=3,
+        search_penalty=1e-5,
+    ),
+    PatchParams(
+        search_half_widths=(0.105, 0.03),
+        refit_half_widths=(0.14, 0.045),
+        small=(16, 8),
+        large=(16, 12),
+        quadrature=(24, 16),
+        smoothness=8,
+        states=1024,
+    ),
+    ContinuousParams(
+        candidates=32,
+        exponent_bounds=(0.2, 4.0),
+        constant_bounds=(-5.0, 5.0),
+        scale_bounds=(-10.0, 10.0),
+        max_parameters=6,
+        max_divisions=1,
+        evaluations=35,
+        validations=3,
+        penalty=1e-3,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Candidate:
     """A tree with its scale and its risks in one search."""
 
     tree: Tree
@@ -39,10 +122,10 @@ class Generation:
 
 
 @dataclass(frozen=True)
-class Evolved:
+class SearchResult:
     """One finished search."""
 
-    representatives: dict[str, Judged]  # by family, ascending in proposal risk
+    representatives: dict[str, Candidate]  # by family, ascending in proposal risk
     history: tuple[Generation, ...]
 
 
@@ -55,53 +138,54 @@ class SearchSystems:
     validation: StateSystem
 
 
-def search(systems: SearchSystems, params: SymbolicParams, rng: np.random.Generator) -> Evolved:
+def search(systems: SearchSystems, params: SymbolicParams, rng: np.random.Generator) -> SearchResult:
     """Evolve trees; the best of every family seen, by its risk on the search's validation system."""
     evolution, grammar = params.evolution, params.trees
-    known: dict[Tree, Judged] = {}
+    known: dict[Tree, Candidate] = {}
 
-    def judged(trees: list[Tree]) -> list[Judged]:
+    def fitness(candidate: Candidate) -> float:
+        return candidate.risk + evolution.search_penalty * candidate.tree.nodes
+
+    def evaluated(trees: list[Tree]) -> list[Candidate]:
         for tree in trees:
             if tree not in known:
-                known[tree] = judge(tree, systems, params)
-        return sorted((known[tree] for tree in trees), key=lambda one: _fitness(one, evolution))
+                known[tree] = evaluate_candidate(tree, systems, params)
+        return sorted((known[tree] for tree in trees), key=fitness)
 
-    population = judged([random_tree(grammar, rng) for _ in range(evolution.population)])
+    population = evaluated([random_tree(grammar, rng) for _ in range(evolution.population)])
     history = [_describe(population, known)]
     for _ in range(evolution.generations):
-        population = judged(_offspring(population, params, rng))
+        population = evaluated(_offspring(population, params, rng))
         history.append(_describe(population, known))
-    return Evolved(_representatives(known), tuple(history))
+    return SearchResult(_representatives(known), tuple(history))
 
 
-def judge(tree: Tree, systems: SearchSystems, params: SymbolicParams) -> Judged:
+def evaluate_candidate(tree: Tree, systems: SearchSystems, params: SymbolicParams) -> Candidate:
     """The tree with the scale that fits it and its two risks; a constant has infinite ones."""
     form = canonical(tree)
     if form is None:
-        return Judged(tree, 0.0, None, np.inf, np.inf)
+        return Candidate(tree, 0.0, None, np.inf, np.inf)
     q = evaluate(tree, systems.fit.states, params.protection)
     scale = systems.fit.scale(q)
     if scale == 0.0:  # protection has flattened it on these states
-        return Judged(tree, 0.0, None, np.inf, np.inf)
-    return Judged(tree, scale, form, systems.generation.risk(scale * q), systems.validation.risk(scale * q))
+        return Candidate(tree, 0.0, None, np.inf, np.inf)
+    return Candidate(
+        tree, scale, form, systems.generation.risk(scale * q), systems.validation.risk(scale * q)
+    )
 
 
-def _fitness(one: Judged, evolution: EvolutionParams) -> float:
-    return one.risk + evolution.search_penalty * one.tree.nodes
-
-
-def _offspring(population: list[Judged], params: SymbolicParams, rng: np.random.Generator) -> list[Tree]:
+def _offspring(population: list[Candidate], params: SymbolicParams, rng: np.random.Generator) -> list[Tree]:
     """The elite and children beside it, all different while that costs few draws: copies explore nothing."""
     evolution = params.evolution
-    trees = dict.fromkeys(one.tree for one in population[: evolution.elite])
+    trees = dict.fromkeys(candidate.tree for candidate in population[: evolution.elite])
     for _ in range(4 * evolution.population):
         if len(trees) < evolution.population:
             trees.setdefault(_child(population, params, rng))
     return list(trees)
 
 
-def _child(population: list[Judged], params: SymbolicParams, rng: np.random.Generator) -> Tree:
-    """A mutant, a cross of two, or a copy, of winners of tournaments; the population stands in order."""
+def _child(population: list[Candidate], params: SymbolicParams, rng: np.random.Generator) -> Tree:
+    """A mutant, a crossover or a copy of winners of tournaments; the population is sorted."""
     evolution = params.evolution
 
     def winner() -> Tree:
@@ -111,23 +195,23 @@ def _child(population: list[Judged], params: SymbolicParams, rng: np.random.Gene
     if draw < evolution.mutation:
         return mutate(winner(), params.trees, rng)
     if draw < evolution.mutation + evolution.crossover:
-        return cross(winner(), winner(), params.trees, rng)
+        return crossover(winner(), winner(), params.trees, rng)
     return winner()
 
 
-def _representatives(known: dict[Tree, Judged]) -> dict[str, Judged]:
-    best: dict[str, Judged] = {}
-    for one in sorted(known.values(), key=lambda one: one.proposal_risk):
-        if one.form is not None and np.isfinite(one.proposal_risk):
-            best.setdefault(one.form.family, one)
+def _representatives(known: dict[Tree, Candidate]) -> dict[str, Candidate]:
+    best: dict[str, Candidate] = {}
+    for candidate in sorted(known.values(), key=lambda candidate: candidate.proposal_risk):
+        if candidate.form is not None and np.isfinite(candidate.proposal_risk):
+            best.setdefault(candidate.form.family, candidate)
     return best
 
 
-def _describe(population: list[Judged], known: dict[Tree, Judged]) -> Generation:
+def _describe(population: list[Candidate], known: dict[Tree, Candidate]) -> Generation:
     return Generation(
         best_risk=population[0].risk,
-        risks=tuple(one.risk for one in population),
-        nodes=tuple(one.tree.nodes for one in population),
+        risks=tuple(candidate.risk for candidate in population),
+        nodes=tuple(candidate.tree.nodes for candidate in population),
         best=str(population[0].tree),
-        families=len({one.form.family for one in known.values() if one.form is not None}),
+        families=len({candidate.form.family for candidate in known.values() if candidate.form is not None}),
     )

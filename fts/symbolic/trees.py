@@ -1,9 +1,8 @@
-"""Trees of q(u): immutable values that evaluate on any field, print, and read back (Section F, Table S12).
+"""Expression trees of q(u): evaluated, printed, read back and varied (Section F, Tables S12 and S13).
 
 Leaves are u, a constant and u^p; operators are +, -, *, and a division whose denominator is kept away from
-zero. The text is what the package's grammar reads; nothing is executed.
-
-Random trees, mutation and crossover, all within the limits of depth and complexity (Table S12, S13).
+zero. The text is what the package's grammar reads; nothing is executed. Random trees, mutation and crossover
+stay within the limits of depth and complexity.
 """
 
 from collections.abc import Iterator
@@ -16,9 +15,31 @@ from jaxtyping import Float
 from fts.equations import grammar
 from fts.equations.expressions import number_text
 from fts.equations.grammar import TermError
-from fts.symbolic.settings import ProtectionParams, TreeParams
 
 OPERATORS = ("+", "-", "*", "/")
+_TRIES = 8  # before a variation that breaks the limits gives up and keeps its parent
+
+
+@dataclass(frozen=True)
+class ProtectionParams:
+    """What keeps every tree finite on every field."""
+
+    denominator_floor: float  # smallest |denominator|; its sign is kept
+    largest_value: float  # every value lies within plus or minus this
+    power_floor: float  # what u^p sees is at least this
+
+
+@dataclass(frozen=True)
+class TreeParams:
+    """The trees that can be made: their leaves, operators and limits."""
+
+    exponents: tuple[float, ...]  # of the leaves u^p at initialization
+    leaf_weights: tuple[float, float, float]  # chances of u, a constant, u^p; the paper does not give them
+    operator_weights: tuple[float, float, float, float]  # chances of +, -, *, /
+    constant_spread: float  # deviation of a new constant; the paper does not give it
+    step: float  # deviation of a mutated exponent or, relatively, constant; the paper does not give it
+    max_depth: int
+    max_nodes: int  # complexity cap: operators and leaves, u^p being one
 
 
 @dataclass(frozen=True)
@@ -38,11 +59,6 @@ class Tree:
     def depth(self) -> int:
         """Nodes on the longest way from the root to a leaf."""
         return 1 + max((part.depth for part in self.parts), default=0)
-
-    @cached_property
-    def divisions(self) -> int:
-        """How often the tree divides."""
-        return (self.op == "/") + sum(part.divisions for part in self.parts)
 
     def __str__(self) -> str:
         if self.op in OPERATORS:
@@ -85,22 +101,53 @@ def subtrees(tree: Tree) -> Iterator[Tree]:
         yield from subtrees(part)
 
 
-def replaced(tree: Tree, place: int, new: Tree) -> Tree:
-    """The tree with the subtree at `place`, counted as `subtrees` does, replaced."""
-    if place == 0:
+def replace_subtree(tree: Tree, index: int, new: Tree) -> Tree:
+    """The tree with `new` at this index in the order of `subtrees`."""
+    if index == 0:
         return new
     parts, first = list(tree.parts), 1
     for i, part in enumerate(parts):
-        if place < first + part.nodes:
-            parts[i] = replaced(part, place - first, new)
+        if index < first + part.nodes:
+            parts[i] = replace_subtree(part, index - first, new)
             return Tree(tree.op, tree.value, tuple(parts))
         first += part.nodes
-    raise ValueError(f"no subtree {place} in a tree of {tree.nodes} nodes: places count from 0")
+    raise ValueError(f"no subtree {index} in a tree of {tree.nodes} nodes: indices count from 0")
 
 
 def read(text: str) -> Tree:
     """The tree of a text such as "u^1.7 + 0.3 / u"; functions and derivatives are refused."""
     return _tree(grammar.read(text), text)
+
+
+def random_tree(params: TreeParams, rng: np.random.Generator, nodes: int | None = None) -> Tree:
+    """A tree of at most `nodes` nodes; without them, sizes from one leaf to the cap are equally likely."""
+    budget = int(rng.integers(1, params.max_nodes + 1)) if nodes is None else nodes
+    return _grow(params, rng, budget, params.max_depth)
+
+
+def mutate(tree: Tree, params: TreeParams, rng: np.random.Generator) -> Tree:
+    """The tree with one change: a number moved, a subtree redrawn or lifted, an operator exchanged."""
+    for _ in range(_TRIES):
+        index = int(rng.integers(tree.nodes))
+        new = replace_subtree(tree, index, _changed(list(subtrees(tree))[index], params, rng))
+        if new != tree and within_limits(new, params):
+            return new
+    return tree
+
+
+def crossover(tree: Tree, other: Tree, params: TreeParams, rng: np.random.Generator) -> Tree:
+    """The tree with one of its subtrees replaced by one of the other's."""
+    donors = list(subtrees(other))
+    for _ in range(_TRIES):
+        new = replace_subtree(tree, int(rng.integers(tree.nodes)), donors[int(rng.integers(len(donors)))])
+        if within_limits(new, params):
+            return new
+    return tree
+
+
+def within_limits(tree: Tree, params: TreeParams) -> bool:
+    """Whether the tree keeps the limits of size and depth."""
+    return tree.nodes <= params.max_nodes and tree.depth <= params.max_depth
 
 
 def _values(tree: Tree, u: np.ndarray, protection: ProtectionParams) -> np.ndarray:
@@ -163,40 +210,6 @@ def _number(node: grammar.Node, text: str) -> float:
     return leaf.value
 
 
-_TRIES = 8  # before a variation that breaks the limits gives up and keeps its parent
-
-
-def random_tree(params: TreeParams, rng: np.random.Generator, nodes: int | None = None) -> Tree:
-    """A tree of at most `nodes` nodes; without them, sizes from one leaf to the cap are alike likely."""
-    budget = int(rng.integers(1, params.max_nodes + 1)) if nodes is None else nodes
-    return _grow(params, rng, budget, params.max_depth)
-
-
-def mutate(tree: Tree, params: TreeParams, rng: np.random.Generator) -> Tree:
-    """The tree with one change: a number moved, a subtree redrawn or lifted, an operator exchanged."""
-    for _ in range(_TRIES):
-        place = int(rng.integers(tree.nodes))
-        new = replaced(tree, place, _changed(list(subtrees(tree))[place], params, rng))
-        if new != tree and fits(new, params):
-            return new
-    return tree
-
-
-def cross(tree: Tree, other: Tree, params: TreeParams, rng: np.random.Generator) -> Tree:
-    """The tree with one of its subtrees replaced by one of the other's."""
-    donors = list(subtrees(other))
-    for _ in range(_TRIES):
-        new = replaced(tree, int(rng.integers(tree.nodes)), donors[int(rng.integers(len(donors)))])
-        if fits(new, params):
-            return new
-    return tree
-
-
-def fits(tree: Tree, params: TreeParams) -> bool:
-    """Whether the tree keeps the limits."""
-    return tree.nodes <= params.max_nodes and tree.depth <= params.max_depth
-
-
 def _grow(params: TreeParams, rng: np.random.Generator, budget: int, depth: int) -> Tree:
     if budget < 3 or depth < 2:
         return _leaf(params, rng)
@@ -216,7 +229,7 @@ def _leaf(params: TreeParams, rng: np.random.Generator) -> Tree:
 
 
 def _changed(tree: Tree, params: TreeParams, rng: np.random.Generator) -> Tree:
-    """Another tree to stand where this one stood."""
+    """Another subtree in place of this one."""
     if rng.random() < 0.5:
         if tree.op == "u^":
             return state_power(tree.value + params.step * rng.standard_normal())

@@ -19,7 +19,7 @@ from fts.plotting import INK, PALETTE, WIDTH, use_style
 from fts.problems.problems import problem
 from fts.problems.trajectories import simulate
 from fts.symbolic.families import Form
-from fts.symbolic.settings import SYMBOLIC
+from fts.symbolic.search import SYMBOLIC
 
 
 class PoolRuns(Payload):

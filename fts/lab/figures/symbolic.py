@@ -17,15 +17,14 @@ from fts.plotting import INK, PALETTE, WIDTH, Table, table
 from fts.problems.problems import problem
 from fts.problems.trajectories import simulate
 from fts.symbolic.families import POWER_LAW, Form, canonical
-from fts.symbolic.search import Evolved
+from fts.symbolic.search import SYMBOLIC, SearchResult
 from fts.symbolic.select import Fitted, SymbolicSelection
-from fts.symbolic.settings import SYMBOLIC
 from fts.symbolic.trees import read
 
 _MOST = 12  # families shown of a pool
 
 
-def evolution(searches: Sequence[Evolved]) -> Figure:
+def evolution(searches: Sequence[SearchResult]) -> Figure:
     """Risks of the population by generation, and the best of them, one panel per search."""
     figure, panels = plt.subplots(1, len(searches), figsize=(WIDTH, 0.5 * WIDTH), sharey=True)
     for number, (ax, one) in enumerate(zip(np.atleast_1d(panels), searches, strict=True), start=1):
@@ -38,7 +37,7 @@ def evolution(searches: Sequence[Evolved]) -> Figure:
     return figure
 
 
-def best_trees(one: Evolved) -> Table:
+def best_trees(one: SearchResult) -> Table:
     """The best tree whenever it changed, with its risk."""
     rows, last = [], ""
     for place, generation in enumerate(one.history):

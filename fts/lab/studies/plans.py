@@ -17,17 +17,10 @@ from fts.params.paper import PAPER, REFINED
 from fts.params.types import CrossedParams, FieldParams, SpectralParams, WeakRuleParams
 from fts.problems.problems import further_names, noisy_names
 from fts.selection.instrumental import TWO_FIELDS
-from fts.symbolic.settings import (
-    COMPOSED,
-    OPERON,
-    SYMBOLIC,
-    TARGET,
-    THAW,
-    WEIGH,
-    ComposedRunParams,
-    RivalRunParams,
-    SymbolicRunParams,
-)
+from fts.symbolic.composed import COMPOSED, ComposedRunParams
+from fts.symbolic.discover import THAW, WEIGH, SymbolicRunParams
+from fts.symbolic.rivals import OPERON, TARGET, RivalRunParams
+from fts.symbolic.search import SYMBOLIC
 
 # Rows beside the others: a single split of the samples instead of the average over several, and draws of
 # sensors and noise that were first seen when the rule was finished.

@@ -29,7 +29,9 @@ from fts.problems import metrics
 from fts.problems.problems import Problem, problem
 from fts.problems.trajectories import observe, simulate
 from fts.selection.selection import Selection
-from fts.symbolic.settings import ComposedRunParams, RivalRunParams, SymbolicRunParams
+from fts.symbolic.composed import ComposedRunParams
+from fts.symbolic.discover import SymbolicRunParams
+from fts.symbolic.rivals import RivalRunParams
 
 # A beam proposes hundreds of supports: their best are recorded.
 _TOLD = 8

@@ -26,12 +26,11 @@ from fts.params.types import FieldParams
 from fts.problems import metrics
 from fts.problems.problems import problem
 from fts.problems.trajectories import simulate
-from fts.symbolic.composed import Composed, Summand, select_terms
-from fts.symbolic.discover import FunctionFound, discover_function
-from fts.symbolic.rivals import FrontRule, choose_from, operon_front, spline_target
-from fts.symbolic.search import Evolved
-from fts.symbolic.select import Fitted
-from fts.symbolic.settings import ComposedRunParams, RivalRunParams, SymbolicRunParams
+from fts.symbolic.composed import Composed, ComposedRunParams, select_terms
+from fts.symbolic.discover import FunctionFound, SymbolicRunParams, discover_function
+from fts.symbolic.rivals import FrontRule, RivalRunParams, choose_from, operon_front, spline_target
+from fts.symbolic.search import SearchResult
+from fts.symbolic.select import Fitted, Summand
 
 SYMBOLIC_STUDY = "symbolic"
 PROBLEM = "diffusion"
@@ -133,7 +132,7 @@ def _pooled(one: Fitted) -> dict[str, Any]:
     }
 
 
-def _history(one: Evolved) -> dict[str, list[Any]]:
+def _history(one: SearchResult) -> dict[str, list[Any]]:
     """Per generation: the best risk and tree, the population's median risk, families seen."""
     return {
         "best": [generation.best_risk for generation in one.history],
