@@ -63,11 +63,9 @@ def possible_fields(
     field: Field, variance: Field | None, count: int, rng: np.random.Generator
 ) -> tuple[Field, ...]:
     """Fields the samples allow, drawn from the posterior around `field`; none where the recipe has none."""
-    from fts.kernel.posterior import DrawnVariance, drawn
-    from fts.kernel.separable import PosteriorVariance
+    from fts.kernel.posterior import PosteriorVariance
 
-    known = isinstance(variance, (PosteriorVariance, DrawnVariance))
-    return drawn(variance.posterior, field, count, rng) if known else ()
+    return variance.posterior.draw(field, count, rng) if isinstance(variance, PosteriorVariance) else ()
 
 
 def make(
@@ -164,6 +162,6 @@ def field_key(observations: Observations, params: FieldParams) -> str:
 
 def posterior_variance(observations: Observations) -> Field:
     """The variance of the kernel field of these observations."""
-    from fts.kernel.closed_form import given, variance_of
+    from fts.kernel.closed_form import given
 
-    return variance_of(given(observations, progress=False))
+    return given(observations, progress=False).variance()

@@ -10,8 +10,8 @@ import pytest
 import fts
 from fts.domain import Domain
 from fts.equations.terms import Library
-from fts.kernel.closed_form import given, variance_of
-from fts.kernel.covariance import SampleAxis
+from fts.kernel.closed_form import given
+from fts.kernel.posterior import Posterior, interleaved_halves
 from fts.kernel.separable import condition
 from fts.lab.studies import settle
 from fts.methods import method
@@ -20,11 +20,11 @@ from fts.params.paper import LARGE_LIBRARIES
 from fts.problems import metrics
 from fts.problems.development import development, development_names, offered
 from fts.problems.problems import further_names, names, noisy_names, problem
-from fts.selection import instrumental, moments, refits, split_sample, support_search
-from fts.selection.instrumental import TWO_FIELDS
+from fts.selection import instrumental, moments, refits, support_search
+from fts.selection.instrumental import TWO_FIELDS, TwoFieldsParams
 from fts.selection.moments import regions
 from fts.selection.selection import standard_error
-from fts.selection.split_sample import row_weights, scattered_halves, splits
+from fts.selection.split_sample import row_weights
 from fts.svws.rule import build
 from fts.svws.two_fields import two_fields, unresolved
 from fts.weak.geometry import automatic
@@ -32,6 +32,10 @@ from fts.weak.test_functions import patch_centers
 
 _TERMS = Library.parse(["u", "u^2", "u_x", "u_xx", "u_xxx"])
 _REGIONS = 16
+
+
+def _split(posterior: Posterior, params: TwoFieldsParams = TWO_FIELDS) -> tuple[tuple, ...]:
+    return posterior.split(params.splits, params.smoothing, np.random.default_rng(params.split_seed))
 
 
 def _rows(
@@ -98,7 +102,7 @@ def test_jackknife_errors_tell_how_far_the_estimate_is_off() -> None:
 def test_the_cross_risk_has_no_noise_floor(noise: float) -> None:
     observations = fts.observe(fts.simulate("transport"), "S50", seed=42, noise=noise)
     posterior = condition(observations, progress=False)
-    pairs = split_sample.halves(observations, posterior, TWO_FIELDS)
+    pairs = _split(posterior)
     phases = np.random.default_rng(1).random((TWO_FIELDS.phases, 2))
     found = moments.measure(pairs, _TERMS, automatic(posterior, _TERMS), phases)
     right, error = instrumental.unexplained(found, (_TERMS.index("u_x"), _TERMS.index("u_xx")))
@@ -246,8 +250,7 @@ def test_two_hundred_terms_take_seconds() -> None:
 @pytest.mark.parametrize("shape", [(41, 1), (40, 2)])
 def test_halves_are_disjoint_and_interleaved(shape: tuple[int, int], rng: np.random.Generator) -> None:
     points = np.sort(rng.random(shape), axis=0) if shape[1] == 1 else rng.random(shape)
-    part = SampleAxis(points, (1.0,) * shape[1], (None,) * shape[1])
-    ways = list(splits(part, 4, np.random.default_rng(0)))
+    ways = list(interleaved_halves(points, 4, np.random.default_rng(0)))
     assert len({way.tobytes() for way in ways}) == 4
     for first in ways:
         assert abs(int(first.sum()) - int((~first).sum())) <= 1
@@ -266,8 +269,9 @@ def _waves(rng: np.random.Generator, noise: float, amplitude: float = 1.0) -> Ob
 def test_a_half_is_the_field_of_its_own_samples(rng: np.random.Generator) -> None:
     observations = _waves(rng, 0.1)
     posterior = condition(observations, progress=False)
-    axis = split_sample.split_axis(posterior)
-    first, second = split_sample.halves(observations, posterior, replace(TWO_FIELDS, smoothing=1.0))[0]
+    first, second = _split(posterior, replace(TWO_FIELDS, smoothing=1.0))[0]
+    axis = 0
+    assert len(first.parts[axis].points) < len(posterior.parts[axis].points)
     points = posterior.parts[axis].points[:, 0]
     own, other = (set(half.parts[axis].points[:, 0]) for half in (first, second))
     assert own | other == set(points)
@@ -365,18 +369,18 @@ def test_patches_count_less_where_the_field_is_a_guess() -> None:
     gappy = replace(trajectory, t=trajectory.t[seen], u=trajectory.u[:, seen])
     posterior = condition(fts.observe(gappy, "S100", seed=42, noise=0.1), progress=False)
     weak, phase = automatic(posterior, _TERMS), np.zeros(2)
-    found = row_weights(variance_of(posterior), weak, phase, TWO_FIELDS.negligible)
+    found = row_weights(posterior.variance(), weak, phase, TWO_FIELDS.negligible)
     when = patch_centers(trajectory.domain, weak, phase)[-1] / trajectory.t[-1]
     by_time = found.reshape(-1, len(when)).mean(axis=0)
     assert by_time[(when > 0.4) & (when < 0.5)].max() < 0.5 * by_time[(when < 0.2) | (when > 0.7)].min()
     # Without an error to speak of all patches count alike.
-    assert row_weights(variance_of(posterior), weak, phase, 1e6).min() > 1 - 1e-6
+    assert row_weights(posterior.variance(), weak, phase, 1e6).min() > 1 - 1e-6
 
 
 def test_scattered_points_are_halved_too(rng: np.random.Generator) -> None:
     observations = fts.observe(fts.simulate("transport"), "N3000", seed=42, noise=0.3)
     posterior = given(observations, progress=False)
-    first, second = scattered_halves(observations, posterior, TWO_FIELDS)[0]
+    first, second = _split(posterior)[0]
     counts = [half.sums.layout.count for half in (first, second)]
     assert sum(counts) == len(observations)
     assert abs(counts[0] - counts[1]) <= 1

@@ -5,7 +5,6 @@ import pytest
 
 import fts
 from fts.kernel import closed_form, separable
-from fts.kernel.posterior import drawn
 
 
 @pytest.mark.parametrize("noise", [0.02, 0.2])
@@ -18,8 +17,8 @@ def test_draws_have_the_posterior_variance(noise, rng):
     known = separable.condition(observations, progress=False)
     field = closed_form.freeze(known, observations)
     axes = np.linspace(0, 1, 40, endpoint=False), np.linspace(0, 1, 40)
-    errors = np.array([one.on_grid(*axes) for one in drawn(known, field, 40, rng)]) - field.on_grid(*axes)
-    expected = separable.PosteriorVariance(known).on_grid(*axes)
+    errors = np.array([one.on_grid(*axes) for one in known.draw(field, 40, rng)]) - field.on_grid(*axes)
+    expected = known.variance().on_grid(*axes)
     assert np.mean(errors**2) == pytest.approx(np.mean(expected), rel=0.15)
     # Where the posterior is unsure the draws scatter more.
     unsure = expected > np.median(expected)

@@ -14,7 +14,7 @@ from fts.equations.terms import Library
 from fts.fields.frozen import FrozenField
 from fts.kernel import closed_form, covariance, search
 from fts.kernel.covariance import Kernel, SampleAxis
-from fts.kernel.separable import Posterior, PosteriorVariance, condition
+from fts.kernel.separable import ExactVariance, SeparablePosterior, condition
 from fts.observations import Observations
 from fts.params.types import WeakParams
 from fts.problems.trajectories import observe, simulate
@@ -210,7 +210,8 @@ def test_posterior_variance_is_that_of_the_dense_process() -> None:
     observations = _plane(12, 6)
     posterior = condition(observations, progress=False)
     axes = (np.array([0.1, 0.7]), np.array([0.2, 1.1, 1.9]), np.array([0.05, 0.5]))
-    variance = PosteriorVariance(posterior)
+    variance = posterior.variance()
+    assert isinstance(variance, ExactVariance)
     points = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 3)
     sensors, frames = posterior.parts
     chosen = posterior.choice.kernels
@@ -287,7 +288,18 @@ def test_size_is_bounded_by_loosening_the_stated_tolerance() -> None:
     spectra = tuple(covariance.decompose(part, k) for part, k in zip(parts, kernels, strict=True))
     weights = covariance.rotate(y, spectra) * covariance.precision(spectra, 1e-8)
     choice = search.Choice(kernels, 1e-8, (1.0, 1.0))
-    posterior = Posterior(parts, spectra, choice, weights, 0.0, 1.0, 1.0, DOMAIN)
+    posterior = SeparablePosterior(
+        parts=parts,
+        spectra=spectra,
+        values=y,
+        weights=weights,
+        amplitude=1.0,
+        domain=DOMAIN,
+        choice=choice,
+        mean=0.0,
+        scale=1.0,
+        noise=1e-4,
+    )
     field = closed_form.freeze(posterior, observations)
     assert field.space.arrays()["coefficients"].size + field.time.arrays()["coefficients"].size <= 24_000
     assert field.made.parameters["tolerance"] > 1e-6

@@ -15,8 +15,8 @@ from fts.kernel import closed_form, holes, normal_equations, scattered
 from fts.kernel.covariance import Kernel, decompose, distance, kernel
 from fts.kernel.cross_validation import LeftOut, tracks
 from fts.kernel.fourier import PADDING, Box, Sums, arrange, fourier_sums, trigonometric
-from fts.kernel.posterior import DrawnVariance, drawn
-from fts.kernel.separable import Posterior, condition_holed
+from fts.kernel.posterior import DrawnVariance
+from fts.kernel.separable import SeparablePosterior, condition_holed
 from fts.observations import Observations
 from fts.problems.development import development
 
@@ -125,9 +125,20 @@ def test_a_grid_with_holes_is_the_dense_process(rng: np.random.Generator) -> Non
     solution = system.solve(samples.values)
     assert solution.converged
     choice = holes.Choice(kernels, NUGGET, (0.0, 0.0))
-    process = Posterior(
-        samples.parts, system.spectra, choice, system.weights(solution.z), 0.0, 1.0, 1.0, domain, 0.0, system
+    process = SeparablePosterior(
+        parts=samples.parts,
+        spectra=system.spectra,
+        values=samples.values,
+        weights=system.weights(solution.z),
+        amplitude=1.0,
+        holes=system,
+        domain=domain,
+        choice=choice,
+        mean=0.0,
+        scale=1.0,
+        noise=NUGGET**0.5,
     )
+    assert process.split(1, 0.1, rng) == ()
     axes = np.linspace(0, 2, 7), np.linspace(-1, 1, 5)
     where = tuple(a.ravel() for a in np.meshgrid(*axes, indexing="ij"))
     ks, kt = kernels
@@ -239,13 +250,13 @@ def test_clean_scattered_samples_are_interpolated() -> None:
 
 def test_variance_covers_what_the_field_misses(noisy: tuple) -> None:
     observations, posterior = noisy
-    variance = DrawnVariance(posterior)
+    variance = posterior.variance()
     claimed = np.sqrt(variance.on_grid(*GRID))
     missed = np.abs(posterior.on_grid(*GRID) - TRUTH)
     assert 0.85 < np.mean(missed < 2 * claimed) <= 1
     assert 0.5 < np.sqrt(np.mean(missed**2) / np.mean(claimed**2)) < 2
     field = closed_form.freeze(posterior, observations)
-    one, two = drawn(posterior, field, 2, np.random.default_rng(0))
+    one, two = posterior.draw(field, 2, np.random.default_rng(0))
     assert not np.allclose(one.on_grid(*GRID), two.on_grid(*GRID))
     assert np.array_equal(DrawnVariance(posterior).on_grid(*GRID), variance.on_grid(*GRID))
 
@@ -305,7 +316,7 @@ def test_few_holes_converge_to_the_full_grid() -> None:
     one = condition_holed(_sensors(0.0, 1), np.random.default_rng(0), _silent)
     assert one is not None
     assert np.std(one.on_grid(*GRID) - full.on_grid(*GRID)) < 0.02 * TRUTH.std()
-    claimed, exact = (closed_form.variance_of(p).on_grid(*GRID) for p in (one, full))
+    claimed, exact = (p.variance().on_grid(*GRID) for p in (one, full))
     assert np.mean(claimed) == pytest.approx(np.mean(exact), rel=0.25)
 
 

@@ -9,7 +9,7 @@ from fts.domain import Domain
 from fts.fields.frozen import load
 from fts.kernel import closed_form, travelling_search
 from fts.kernel.search import Choice
-from fts.kernel.separable import Posterior
+from fts.kernel.separable import SeparablePosterior
 from fts.kernel.travelling import Part, TravellingPosterior, circles, covariance
 from fts.kernel.travelling_search import travel
 from fts.observations import Observations
@@ -30,7 +30,18 @@ def _process(domain: Domain, rng: np.random.Generator) -> TravellingPosterior:
         Part(0.4, (-0.2, 0.5)[:d], (0.3, 0.4)[:d], 0.5, (0.0, 0.02)[:d]),
     )
     choice = Choice((), NUGGET, (0.0,))
-    return TravellingPosterior(x, t, rng.standard_normal(150), parts, choice, 0.0, 1.0, 1.0, domain)
+    return TravellingPosterior(
+        x=x,
+        t=t,
+        values=rng.standard_normal(150),
+        parts=parts,
+        amplitude=1.0,
+        domain=domain,
+        choice=choice,
+        mean=0.0,
+        scale=1.0,
+        noise=NUGGET**0.5,
+    )
 
 
 @pytest.mark.parametrize("domain", DOMAINS, ids=["1D", "2D"])
@@ -47,7 +58,7 @@ def test_mean_and_draws_are_those_of_the_dense_process(domain: Domain, rng: np.r
     )
     assert np.allclose(process.on_grid(*axes).ravel(), both[:m, m:] @ solved[:, 0], atol=1e-5)
     variance = np.diag(both)[:m] - np.einsum("ij,ji->i", both[:m, m:], solved[:, 1:])
-    drawn = np.mean([process.error(axes, rng).ravel() ** 2 for _ in range(60)], axis=0)
+    drawn = np.mean([process.draw_error(axes, rng).ravel() ** 2 for _ in range(60)], axis=0)
     assert drawn.mean() == pytest.approx(variance.mean(), rel=0.25)
     assert np.corrcoef(drawn, variance)[0, 1] > 0.85
 
@@ -184,7 +195,7 @@ def test_two_pulses_that_pass_through_each_other_have_a_part_each() -> None:
 def test_where_nothing_travels_the_separable_field_stays_bit_for_bit(field, noise: float) -> None:
     observations = _observed(field, 12, noise)
     kept = closed_form.travelled(observations, progress=False)
-    assert isinstance(kept, Posterior)
+    assert isinstance(kept, SeparablePosterior)
     separable = closed_form.given(observations, progress=False)
     assert np.array_equal(kept.on_grid(*GRID), separable.on_grid(*GRID))
 

@@ -19,8 +19,7 @@ from fts.discovery.evidence import Evidence, Finding, VerdictParams, Weighed, co
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
 from fts.fields.frozen import Field, FrozenField
-from fts.kernel.posterior import DrawnVariance
-from fts.kernel.separable import PosteriorVariance
+from fts.kernel.posterior import PosteriorVariance
 from fts.observations import Observations
 from fts.selection.instrumental import TWO_FIELDS
 from fts.selection.selection import Selection
@@ -185,7 +184,7 @@ def reconsider(
 ) -> tuple[Selection, Verdict]:
     """Selection and verdict by two fields where the library is large and the samples can be halved."""
     selection, verdict = found
-    if len(ready.library) < LARGE or not isinstance(variance, (PosteriorVariance, DrawnVariance)):
+    if len(ready.library) < LARGE or not isinstance(variance, PosteriorVariance):
         return found
     params = replace(TWO_FIELDS, weak=ready.weak, svws=ready.params, relative=False)
     chosen = select_halves(observations, variance, field, ready.library, params)

@@ -6,8 +6,7 @@ own.
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float
@@ -18,20 +17,15 @@ from fts.fields.frozen import FrozenField
 from fts.fields.provenance import describe
 from fts.fields.series import Basis, SeriesCoefficients, SeriesFeatures, transform
 from fts.kernel import scattered
-from fts.kernel.posterior import DrawnVariance, Process
+from fts.kernel.posterior import Posterior, PosteriorVariance
 from fts.kernel.separable import (
     BAR_DELAY,
-    Posterior,
-    PosteriorVariance,
     condition,
     condition_holed,
     refuse_constant,
 )
-from fts.kernel.travelling import TravellingPosterior
 from fts.kernel.travelling_search import travel
 from fts.observations import Observations
-
-Variance = PosteriorVariance | DrawnVariance
 
 # Error of freezing in deviations of the data: 1e-6, or a thousandth of the noise where that is more, or what
 # it takes to store no more numbers than the largest; the bases are trimmed to a tenth of it.
@@ -47,10 +41,12 @@ def fit(observations: Observations, *, progress: bool = True) -> FrozenField:
     return freeze(given(observations, progress=progress), observations)
 
 
-def fit_with_variance(observations: Observations, *, progress: bool = True) -> tuple[FrozenField, Variance]:
+def fit_with_variance(
+    observations: Observations, *, progress: bool = True
+) -> tuple[FrozenField, PosteriorVariance]:
     """The frozen posterior mean, and the posterior variance as a field."""
     posterior = given(observations, progress=progress)
-    return freeze(posterior, observations), variance_of(posterior)
+    return freeze(posterior, observations), posterior.variance()
 
 
 def fit_travelling(observations: Observations, *, progress: bool = True) -> FrozenField:
@@ -60,14 +56,14 @@ def fit_travelling(observations: Observations, *, progress: bool = True) -> Froz
 
 def fit_travelling_with_variance(
     observations: Observations, *, progress: bool = True
-) -> tuple[FrozenField, Variance]:
+) -> tuple[FrozenField, PosteriorVariance]:
     """The same, and the posterior variance as a field."""
     posterior = travelled(observations, progress=progress)
-    return freeze(posterior, observations), variance_of(posterior)
+    return freeze(posterior, observations), posterior.variance()
 
 
 @one_thread
-def travelled(observations: Observations, *, progress: bool = True) -> Process:
+def travelled(observations: Observations, *, progress: bool = True) -> Posterior:
     """The process given the observations, travelling where that predicts left-out samples clearly better."""
     separable = given(observations, progress=progress)
     with tqdm(desc="speeds", unit="step", disable=not progress, delay=BAR_DELAY) as bar:
@@ -75,7 +71,7 @@ def travelled(observations: Observations, *, progress: bool = True) -> Process:
 
 
 @one_thread
-def given(observations: Observations, *, progress: bool = True) -> Process:
+def given(observations: Observations, *, progress: bool = True) -> Posterior:
     """The process given the observations: on a sensor x frame grid, on one with holes, or anywhere."""
     if observations.grid is not None:
         return condition(observations, progress=progress)
@@ -87,15 +83,8 @@ def given(observations: Observations, *, progress: bool = True) -> Process:
         )
 
 
-def variance_of(posterior: Process) -> Variance:
-    """The posterior variance: exact on a full grid, from draws elsewhere."""
-    if isinstance(posterior, Posterior) and posterior.holes is None:
-        return PosteriorVariance(posterior)
-    return DrawnVariance(posterior)
-
-
 @one_thread
-def freeze(posterior: Process, observations: Observations) -> FrozenField:
+def freeze(posterior: Posterior, observations: Observations) -> FrozenField:
     """The posterior mean as a field of low rank: truncated series per axis, truncated singular values."""
     began = time.perf_counter()
     tolerance = max(_TOLERANCE, _NOISE_SHARE * posterior.noise / posterior.scale)
@@ -107,16 +96,24 @@ def freeze(posterior: Process, observations: Observations) -> FrozenField:
     (*space, temporal), features, coefficients = halves[0], posterior.scale * halves[1], halves[2]
     features[0, 0] += posterior.mean
     seconds = posterior.seconds + time.perf_counter() - began
-    recipe = "travelling" if isinstance(posterior, TravellingPosterior) else "kernel"
+    # the same keys in the same order as in the fields that ship
+    parameters = {
+        "kernels": [{"family": k.family, "lengths": list(k.lengths)} for k in posterior.choice.kernels],
+        **posterior.parameters,
+        "nugget": posterior.choice.nugget,
+        "tolerance": tolerance,
+        "left_out": list(posterior.choice.errors),
+        "noise_estimate": posterior.noise,
+    }
     return FrozenField(
         space=SeriesFeatures(tuple(space), features.astype(np.float32)),
         time=SeriesCoefficients(temporal, coefficients.astype(np.float32)),
         domain=posterior.domain,
-        made=describe(observations, recipe, _chosen(posterior, tolerance), seconds=seconds, device="cpu"),
+        made=describe(observations, posterior.recipe, parameters, seconds=seconds, device="cpu"),
     )
 
 
-def _expand(posterior: Process, tolerance: float) -> tuple[list[Basis], np.ndarray]:
+def _expand(posterior: Posterior, tolerance: float) -> tuple[list[Basis], np.ndarray]:
     """Bases long enough for the posterior mean, and its coefficients."""
     domain = posterior.domain
     limits = zip((*domain.low, domain.t0), (*domain.high, domain.t1), (*domain.periodic, False), strict=True)
@@ -158,7 +155,7 @@ def _truncate(
     return bases, features, right[:rank].T
 
 
-def _series(posterior: Process, bases: Sequence[Basis]) -> np.ndarray:
+def _series(posterior: Posterior, bases: Sequence[Basis]) -> np.ndarray:
     return transform(posterior.standardized(*(basis.nodes for basis in bases)), bases)
 
 
@@ -171,17 +168,3 @@ def _kept(power: np.ndarray, tolerance: float) -> int:
     """How many leading entries leave behind at most the tolerance, squared, of all power."""
     tail = np.cumsum(power[::-1])[::-1]
     return max(1, int(np.sum(tail > tolerance**2 * tail[0])))
-
-
-def _chosen(posterior: Process, tolerance: float) -> dict[str, Any]:
-    """What the search chose, by name."""
-    kernels = [{"family": k.family, "lengths": list(k.lengths)} for k in posterior.choice.kernels]
-    travelling = isinstance(posterior, TravellingPosterior)
-    return {
-        "kernels": kernels,
-        **({"parts": [asdict(part) for part in posterior.parts]} if travelling else {}),
-        "nugget": posterior.choice.nugget,
-        "tolerance": tolerance,
-        "left_out": list(posterior.choice.errors),
-        "noise_estimate": posterior.noise,
-    }

@@ -5,19 +5,20 @@ solve does not depend on their number.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
-from fts.domain import Domain, grid_points
+from fts.domain import grid_points
 from fts.kernel import cross_validation
 from fts.kernel.fourier import Sums, arrange
 from fts.kernel.normal_equations import Mean, Solution, System, build, mean_of, prior, refit, solve
+from fts.kernel.posterior import Posterior, interleaved_halves, nugget_of_halves
 from fts.kernel.search import Choice
-from fts.observations import Observations, distinct_rows
+from fts.observations import LEAST_POINTS, Observations, distinct_rows
 
 _FEW = 8  # samples per sensor, or per frame, at least, for these to be slices
 _MOST_SLICES = 2000  # their kernel matrix is decomposed
@@ -25,25 +26,17 @@ _MOST_SLICES = 2000  # their kernel matrix is decomposed
 _TOLERANCE, _CLOSE, _MOST, _EASIER = 1e-7, 1e-6, 1500, 10.0
 
 
-@dataclass(frozen=True)
-class ScatteredPosterior:
+@dataclass(frozen=True, kw_only=True)
+class ScatteredPosterior(Posterior):
     """A Gaussian process given scattered samples, by coefficients of slices and waves."""
 
+    x: Float[np.ndarray, "n d"]
+    t: Float[np.ndarray, " n"]
     sums: Sums
     system: System
     z: Float[np.ndarray, "..."]
-    choice: Choice
-    mean: float
-    scale: float
     calibrate: Callable[[], float]  # draws the amplitude
-    noise: float
     steps: int  # of the conjugate gradients
-    seconds: float = 0.0
-
-    @property
-    def domain(self) -> Domain:
-        """The box the process lives on."""
-        return self.system.layout.domain
 
     @property
     def amplitude(self) -> float:
@@ -58,11 +51,7 @@ class ScatteredPosterior:
         """The posterior mean less `mean`, in units of `scale`."""
         return self._function.on_grid(*axes)
 
-    def on_grid(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
-        """The posterior mean on the tensor grid of the axes (x, [y,] t)."""
-        return self.mean + self.scale * self.standardized(*axes)
-
-    def error(self, nodes: list[np.ndarray], rng: np.random.Generator) -> Float[np.ndarray, "..."]:
+    def draw_error(self, nodes: Sequence[np.ndarray], rng: np.random.Generator) -> Float[np.ndarray, "..."]:
         """f - E[f | f at the samples + noise] on the tensor grid of the nodes, f drawn from the prior."""
         frames = self.system.layout.sliced == "frames"
         wanted = nodes[-1][:, None] if frames else grid_points(tuple(nodes[:-1]))
@@ -70,6 +59,37 @@ class ScatteredPosterior:
         mean = mean_of(self.system, refit(self.sums, self.system, known, rng))
         missed = mean.along(truth, *nodes) - mean.on_grid(*nodes)
         return self.scale * np.sqrt(self.amplitude) * missed
+
+    def split(
+        self, count: int, smoothing: float, rng: np.random.Generator
+    ) -> tuple[tuple["ScatteredPosterior", "ScatteredPosterior"], ...]:
+        """Of every two neighbours in space-time one each; near is meant in units of the length scales."""
+        space, time = self.choice.kernels
+        if len(self.t) < 2 * LEAST_POINTS**2:
+            return ()
+        points = np.column_stack([self.x / np.array(space.lengths), self.t / time.lengths[0]])
+        nugget = nugget_of_halves(self.choice.nugget, smoothing, len(self.t))
+        return tuple(
+            (self._half(first, nugget), self._half(~first, nugget))
+            for first in interleaved_halves(points, count, rng)
+        )
+
+    def _half(self, kept: Bool[np.ndarray, " n"], nugget: float) -> "ScatteredPosterior":
+        """The process given the kept samples."""
+        x, t = self.x[kept], self.t[kept]
+        sums = Sums(arrange(x, t, self.domain, self.system.layout.sliced), self.sums.y[kept])
+        choice, system, solution = solved(sums, replace(self.choice, nugget=nugget))
+        return replace(
+            self,
+            x=x,
+            t=t,
+            sums=sums,
+            system=system,
+            z=solution.z,
+            choice=choice,
+            steps=solution.steps,
+            seconds=0.0,
+        )
 
 
 def condition(
@@ -84,10 +104,20 @@ def condition(
     sums = Sums(arrange(observations.x, observations.t, observations.domain, sliced), values)
     choice, system, solution = solved(sums, choice)
     step()
-    noise = scale * _noise(values, system, solution.z)
-    seconds = time.perf_counter() - began
     return ScatteredPosterior(
-        sums, system, solution.z, choice, mean, scale, calibrate, noise, solution.steps, seconds
+        x=observations.x,
+        t=observations.t,
+        sums=sums,
+        system=system,
+        z=solution.z,
+        calibrate=calibrate,
+        steps=solution.steps,
+        domain=observations.domain,
+        choice=choice,
+        mean=mean,
+        scale=scale,
+        noise=scale * _noise(values, system, solution.z),
+        seconds=time.perf_counter() - began,
     )
 
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from tqdm.auto import tqdm
 
-from fts.domain import Domain, grid_points
+from fts.domain import grid_points
 from fts.kernel.covariance import (
     SampleAxis,
     Spectrum,
@@ -28,27 +28,30 @@ from fts.kernel.covariance import (
 from fts.kernel.covariance import weights as random_weights
 from fts.kernel.holes import Selected, choose, holed
 from fts.kernel.normal_equations import of_grid
+from fts.kernel.posterior import (
+    DrawnVariance,
+    Posterior,
+    PosteriorVariance,
+    interleaved_halves,
+    nugget_of_halves,
+)
 from fts.kernel.search import Choice, search
-from fts.observations import Observations, TooLittle
+from fts.observations import LEAST_POINTS, Observations, TooLittle
 from fts.validation import announce
 
 BAR_DELAY = 2.0  # seconds; what is faster shows no bar
 _BLOCK = 4096  # grid points of scattered sensors evaluated at once
 
 
-@dataclass(frozen=True)
-class Posterior:
+@dataclass(frozen=True, kw_only=True)
+class SeparablePosterior(Posterior):
     """A Gaussian process given samples on a product grid; `weights` is (K + s)^-1 y in its eigenbasis."""
 
     parts: tuple[SampleAxis, ...]
     spectra: tuple[Spectrum, ...]
-    choice: Choice
+    values: Float[np.ndarray, "..."]  # the samples in units of scale, zero in holes
     weights: Float[np.ndarray, "..."]
-    mean: float
-    scale: float  # deviation of the samples, the unit of weights and amplitude
     amplitude: float  # prior variance, in squared units of scale
-    domain: Domain
-    seconds: float = 0.0  # what choosing the kernels and conditioning took
     holes: Selected | None = None  # where samples are missing from the grid
 
     @property
@@ -57,16 +60,12 @@ class Posterior:
         return max(self.choice.nugget, float(np.finfo(float).eps) * self.weights.size)
 
     @property
-    def noise(self) -> float:
-        """Standard deviation of the noise, estimated: sqrt(amplitude * nugget)."""
-        return self.scale * float(np.sqrt(self.amplitude * self.choice.nugget))
-
-    def on_grid(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
-        """The posterior mean on the tensor grid of the axes (x, [y,] t)."""
-        return self.mean + self.scale * self.standardized(*axes)
+    def fast_on_grids(self) -> bool:
+        """Scattered sensors need a kernel between all of them and all nodes of space."""
+        return len(self.parts) == self.domain.dimension + 1
 
     def standardized(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
-        """The same less the mean, in units of the scale."""
+        """The posterior mean less `mean`, in units of `scale`."""
         values = self.weights
         for i, rows in enumerate(self._rows(axes)):
             values = multiply(values, rows, i)
@@ -78,11 +77,9 @@ class Posterior:
             return self.holes.weights(self.holes.solve(values).z)
         return rotate(values, self.spectra) * precision(self.spectra, self.nugget)
 
-    def error(self, nodes: list[np.ndarray], rng: np.random.Generator) -> Float[np.ndarray, "..."]:
+    def draw_error(self, nodes: Sequence[np.ndarray], rng: np.random.Generator) -> Float[np.ndarray, "..."]:
         """f - E[f | f at the samples + noise] on the tensor grid of the nodes, f drawn from the prior."""
-        space = [axis[:, None] for axis in nodes[:-1]]
-        tensor = len(self.parts) == len(nodes)
-        points = [*(space if tensor else [grid_points(tuple(nodes[:-1]))]), nodes[-1][:, None]]
+        points = self._points(nodes)
         waves = [wave_vectors(part, k, rng) for part, k in zip(self.parts, self.choice.kernels, strict=True)]
         weights = random_weights((), rng)
         known, wanted = (
@@ -96,12 +93,61 @@ class Posterior:
         mean = replace(self, weights=self.refit(known)).standardized(*nodes)
         return self.scale * np.sqrt(self.amplitude) * (wanted.reshape(mean.shape) - mean)
 
+    def variance(self) -> PosteriorVariance:
+        """The posterior variance: exact on a full grid, from draws where it has holes."""
+        return ExactVariance(self) if self.holes is None else DrawnVariance(self)
+
+    def split(
+        self, count: int, smoothing: float, rng: np.random.Generator
+    ) -> tuple[tuple["SeparablePosterior", "SeparablePosterior"], ...]:
+        """Halves along the axis sampled most densely for its length scale: each still resolves the field."""
+        axis = self._densest
+        points = self.parts[axis].points
+        if self.holes is not None or len(points) < 2 * LEAST_POINTS:
+            return ()
+        nugget = nugget_of_halves(self.choice.nugget, smoothing, self.weights.size)
+        return tuple(
+            (self._half(axis, first, nugget), self._half(axis, ~first, nugget))
+            for first in interleaved_halves(points, count, rng)
+        )
+
+    @property
+    def _densest(self) -> int:
+        """The axis with the smallest spacing of samples in units of its kernel's length scale."""
+
+        def spacing(axis: int) -> float:
+            part, lengths = self.parts[axis], np.array(self.choice.kernels[axis].lengths)
+            relative = np.exp(np.mean(np.log(np.array(part.extents) / lengths)))
+            return float(relative / len(part.points) ** (1 / len(lengths)))
+
+        return min(range(len(self.parts)), key=spacing)
+
+    def _half(self, axis: int, kept: Bool[np.ndarray, " n"], nugget: float) -> "SeparablePosterior":
+        """The process given the samples at the kept points of one axis."""
+        part = self.parts[axis]
+        parts, spectra = list(self.parts), list(self.spectra)
+        parts[axis] = SampleAxis(part.points[kept], part.extents, part.periods)
+        spectra[axis] = decompose(parts[axis], self.choice.kernels[axis])
+        values = np.compress(kept, self.values, axis)
+        return replace(
+            self,
+            parts=tuple(parts),
+            spectra=tuple(spectra),
+            choice=replace(self.choice, nugget=nugget),
+            values=values,
+            weights=rotate(values, spectra) * precision(spectra, nugget),
+            noise=_noise(self.scale, self.amplitude, nugget),
+        )
+
+    def _points(self, axes: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The tensor grid of the axes, by the factors of the kernel."""
+        *space, t = (np.asarray(axis, dtype=float) for axis in axes)
+        together = len(self.parts) != len(axes)
+        return [*([grid_points(tuple(space))] if together else [x[:, None] for x in space]), t[:, None]]
+
     def _rows(self, axes: Sequence[np.ndarray]) -> list[np.ndarray]:
         """k(point, samples) in the eigenbasis, for each factor."""
-        *space, t = (np.asarray(axis, dtype=float) for axis in axes)
-        tensor = len(self.parts) == len(axes)
-        points = [axis[:, None] for axis in space] if tensor else [grid_points(tuple(space))]
-        every = zip([*points, t[:, None]], self.parts, self.choice.kernels, self.spectra, strict=True)
+        every = zip(self._points(axes), self.parts, self.choice.kernels, self.spectra, strict=True)
         return [
             np.concatenate(
                 [part.cross(x[i : i + _BLOCK], chosen) @ s.vectors for i in range(0, len(x), _BLOCK)]
@@ -111,15 +157,10 @@ class Posterior:
 
 
 @dataclass(frozen=True)
-class PosteriorVariance:
-    """Where the field can be trusted: the variance given the samples, with the interface of a field."""
+class ExactVariance(PosteriorVariance):
+    """The variance given samples on a full product grid, in closed form."""
 
-    posterior: Posterior
-
-    @property
-    def domain(self) -> Domain:
-        """The box the process lives on."""
-        return self.posterior.domain
+    posterior: SeparablePosterior
 
     def on_grid(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
         """amplitude (1 - k^T (K + s)^-1 k) on the tensor grid of the axes (x, [y,] t)."""
@@ -131,7 +172,7 @@ class PosteriorVariance:
         return self.posterior.scale**2 * self.posterior.amplitude * rest
 
 
-def condition(observations: Observations, *, progress: bool = True) -> Posterior:
+def condition(observations: Observations, *, progress: bool = True) -> SeparablePosterior:
     """The Gaussian process given the observations, kernels chosen by what they predict of left-out slices."""
     began, grid = time.perf_counter(), observations.grid
     if grid is None:
@@ -154,13 +195,24 @@ def condition(observations: Observations, *, progress: bool = True) -> Posterior
     rotated = rotate(values, spectra)
     weights = rotated * precision(spectra, choice.nugget)
     amplitude = _amplitude(spectra, weights, choice)
-    seconds = time.perf_counter() - began
-    return Posterior(parts, spectra, choice, weights, mean, scale, amplitude, observations.domain, seconds)
+    return SeparablePosterior(
+        parts=parts,
+        spectra=spectra,
+        values=values,
+        weights=weights,
+        amplitude=amplitude,
+        domain=observations.domain,
+        choice=choice,
+        mean=mean,
+        scale=scale,
+        noise=_noise(scale, amplitude, choice.nugget),
+        seconds=time.perf_counter() - began,
+    )
 
 
 def condition_holed(
     observations: Observations, rng: np.random.Generator, step: Callable[[], object]
-) -> Posterior | None:
+) -> SeparablePosterior | None:
     """The same for a grid with holes; None where samples lie anywhere."""
     began = time.perf_counter()
     mean, scale = float(observations.y.mean()), float(observations.y.std())
@@ -171,18 +223,19 @@ def condition_holed(
     # Which variance left-out slices imply is read off the completed grid.
     weights = rotate(completed, system.spectra) * precision(system.spectra, choice.nugget)
     amplitude = _amplitude(system.spectra, weights, choice)
-    seconds = time.perf_counter() - began
-    return Posterior(
-        samples.parts,
-        system.spectra,
-        choice,
-        system.weights(solution.z),
-        mean,
-        scale,
-        amplitude,
-        observations.domain,
-        seconds,
-        system,
+    return SeparablePosterior(
+        parts=samples.parts,
+        spectra=system.spectra,
+        values=samples.values,
+        weights=system.weights(solution.z),
+        amplitude=amplitude,
+        holes=system,
+        domain=observations.domain,
+        choice=choice,
+        mean=mean,
+        scale=scale,
+        noise=_noise(scale, amplitude, choice.nugget),
+        seconds=time.perf_counter() - began,
     )
 
 
@@ -193,6 +246,10 @@ def refuse_constant(values: Float[np.ndarray, "..."]) -> None:
         raise TooLittle(
             f"all samples equal {mean}: a constant field tells no terms apart, measure one that varies"
         )
+
+
+def _noise(scale: float, amplitude: float, nugget: float) -> float:
+    return scale * float(np.sqrt(amplitude * nugget))
 
 
 def _amplitude(spectra: Sequence[Spectrum], weights: np.ndarray, choice: Choice) -> float:

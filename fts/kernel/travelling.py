@@ -11,9 +11,10 @@ posterior mean on a grid of positions and times takes a few matrix products.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import product
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Complex, Float
@@ -22,7 +23,7 @@ from scipy.linalg import cho_factor, cho_solve
 from fts.domain import Domain
 from fts.kernel.covariance import kernel
 from fts.kernel.fourier import Circle, circle
-from fts.kernel.search import Choice
+from fts.kernel.posterior import Posterior
 
 _LEAST = 1e-10  # waves below this of the largest are dropped
 _WAVES = 400  # random waves in time of a drawn function
@@ -89,25 +90,22 @@ def covariance(
     return total
 
 
-@dataclass(frozen=True)
-class TravellingPosterior:
+@dataclass(frozen=True, kw_only=True)
+class TravellingPosterior(Posterior):
     """A Gaussian process with a travelling kernel given some thousand samples, solved densely."""
+
+    recipe: ClassVar[str] = "travelling"
 
     x: Float[np.ndarray, "n d"]
     t: Float[np.ndarray, " n"]
     values: Float[np.ndarray, " n"]  # standardized
     parts: tuple[Part, ...]
-    choice: Choice
-    mean: float
-    scale: float
     amplitude: float  # prior variance, in squared units of scale and of the parts' sum
-    domain: Domain
-    seconds: float = 0.0
 
     @property
-    def noise(self) -> float:
-        """Standard deviation of the noise, estimated."""
-        return self.scale * float(np.sqrt(self.amplitude * self.choice.nugget))
+    def parameters(self) -> dict[str, Any]:
+        """The parts."""
+        return {"parts": [asdict(part) for part in self.parts]}
 
     @cached_property
     def _factor(self) -> tuple[np.ndarray, bool]:
@@ -129,11 +127,7 @@ class TravellingPosterior:
         """The same at scattered points."""
         return covariance(self.parts, self.domain, (x, t), (self.x, self.t)) @ self._weights
 
-    def on_grid(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
-        """The posterior mean on the tensor grid of the axes (x, [y,] t)."""
-        return self.mean + self.scale * self.standardized(*axes)
-
-    def error(self, nodes: list[np.ndarray], rng: np.random.Generator) -> Float[np.ndarray, "..."]:
+    def draw_error(self, nodes: Sequence[np.ndarray], rng: np.random.Generator) -> Float[np.ndarray, "..."]:
         """f - E[f | f at the samples + noise] on the tensor grid of the nodes, f drawn from the prior."""
         known, truth = np.zeros(len(self.t)), np.zeros([axis.size for axis in nodes])
         for part in self.parts:

@@ -23,7 +23,7 @@ from scipy import optimize
 from fts.domain import Domain
 from fts.kernel.covariance import Kernel, kernel
 from fts.kernel.dense import inverse_and_determinant, inverted, residuals_of
-from fts.kernel.posterior import Process
+from fts.kernel.posterior import Posterior
 from fts.kernel.search import Choice
 from fts.kernel.travelling import AxisWaves, Part, TravellingPosterior, covariance, line
 from fts.observations import Observations, SensorGrid, distinct_rows
@@ -215,7 +215,7 @@ class Subset:
         return residuals_of(inverse, inverse @ values, self.groups)
 
 
-def travel(observations: Observations, separable: Process, step: Callable[[], object]) -> Process:
+def travel(observations: Observations, separable: Posterior, step: Callable[[], object]) -> Posterior:
     """The travelling process if it predicts what is left out clearly better, else the separable one."""
     began = time.perf_counter()
     errors, standardized = separable.choice.errors, (observations.y - separable.mean) / separable.scale
@@ -237,17 +237,19 @@ def travel(observations: Observations, separable: Process, step: Callable[[], ob
     duration = min(part.resting_duration for part in parts)
     kernels = (Kernel("gaussian", lengths), Kernel("gaussian", (duration,)))
     choice = Choice(kernels, nugget, (float(np.sqrt(error)),))
+    amplitude = error / expected
     travelling = TravellingPosterior(
-        final.samples.x,
-        final.samples.t,
-        final.samples.values,
-        parts,
-        choice,
-        separable.mean,
-        separable.scale,
-        error / expected,
-        observations.domain,
-        separable.seconds + time.perf_counter() - began,
+        x=final.samples.x,
+        t=final.samples.t,
+        values=final.samples.values,
+        parts=parts,
+        amplitude=amplitude,
+        domain=observations.domain,
+        choice=choice,
+        mean=separable.mean,
+        scale=separable.scale,
+        noise=separable.scale * float(np.sqrt(amplitude * nugget)),
+        seconds=separable.seconds + time.perf_counter() - began,
     )
     unseen = _missed(travelling, observations, standardized, final.rows)
     return travelling if unseen < _CLEARLY * errors[worst] else separable

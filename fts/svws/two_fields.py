@@ -1,7 +1,6 @@
 """Observations -> Selection by two fields, or by the paper's rule where half of the samples is too little."""
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -11,17 +10,16 @@ from jaxtyping import Float
 
 from fts.equations.terms import Library
 from fts.fields.frozen import Field, FrozenField
-from fts.kernel.closed_form import Variance, freeze, given, variance_of
-from fts.kernel.posterior import Process
-from fts.kernel.scattered import ScatteredPosterior
-from fts.kernel.separable import Posterior, condition
+from fts.kernel.closed_form import freeze, given
+from fts.kernel.posterior import Posterior, PosteriorVariance
+from fts.kernel.separable import condition
 from fts.observations import Observations
 from fts.params.types import SVWSParams
 from fts.selection import refits
 from fts.selection.instrumental import TwoFieldsParams, choose
 from fts.selection.moments import CrossMoments, measure
 from fts.selection.selection import Refit, Selection
-from fts.selection.split_sample import Pair, halves, row_weights, scattered_halves
+from fts.selection.split_sample import row_weights
 from fts.svws import rule
 from fts.weak.assembly import WeakSystem
 from fts.weak.geometry import automatic
@@ -41,13 +39,13 @@ def two_fields(
     # On a grid always the separable process: its halves are taken along an axis.
     fitted = given if observations.grid is None else condition
     posterior = fitted(observations, progress=False)
-    variance = variance_of(posterior)
+    variance = posterior.variance()
     return select_halves(observations, variance, freeze(posterior, observations), library, params)
 
 
 def select_halves(
     observations: Observations,
-    variance: Variance,
+    variance: PosteriorVariance,
     field: FrozenField,
     library: Library,
     params: TwoFieldsParams,
@@ -90,7 +88,7 @@ class Halved:
 
 def halved(
     observations: Observations,
-    variance: Variance,
+    variance: PosteriorVariance,
     field: FrozenField,
     library: Library,
     params: TwoFieldsParams,
@@ -99,7 +97,10 @@ def halved(
     weak = params.weak or automatic(field, library)
     rng = np.random.default_rng(params.svws.phase_seed)
     places = phases(rng, params.phases, observations.domain.dimension)
-    pairs = _pairs(observations, variance.posterior, params)
+    splits = variance.posterior.split(
+        params.splits, params.smoothing, np.random.default_rng(params.split_seed)
+    )
+    pairs = [(_frozen(first, observations), _frozen(second, observations)) for first, second in splits]
     trusted = partial(row_weights, variance, weak, negligible=params.negligible)
     return Halved(library, measure(pairs, library, weak, places, trusted) if pairs else None)
 
@@ -125,7 +126,7 @@ class Gap:
         )
 
 
-def unresolved(posterior: Process) -> Gap:
+def unresolved(posterior: Posterior) -> Gap:
     """How far the field is unresolved between its samples; halves would share that error and agree on it.
 
     The noise is in the errors of all axes; what one axis has beyond another is what its samples leave open.
@@ -137,23 +138,9 @@ def unresolved(posterior: Process) -> Gap:
     return Gap(names[worst], float(np.sqrt(errors[worst] ** 2 - errors.min() ** 2)))
 
 
-def _pairs(
-    observations: Observations, posterior: Process, params: TwoFieldsParams
-) -> Sequence[tuple[Field, Field]]:
-    """Fields of halves; none of a grid with holes, whose solve knows no halves yet."""
-    if isinstance(posterior, ScatteredPosterior):
-        found = scattered_halves(observations, posterior, params)
-        return [(freeze(one, observations), freeze(two, observations)) for one, two in found]
-    if not isinstance(posterior, Posterior) or observations.grid is None:
-        return []
-    return [_light(pair, observations) for pair in halves(observations, posterior, params)]
-
-
-def _light(pair: Pair, observations: Observations) -> tuple[Field, Field]:
-    """The pair as it is, or frozen where kernels between all nodes and scattered sensors would be slow."""
-    if len(pair[0].parts) == observations.domain.dimension + 1:
-        return pair
-    return freeze(pair[0], observations), freeze(pair[1], observations)
+def _frozen(half: Posterior, observations: Observations) -> Field:
+    """The half as it is, or frozen where its values on grids would be slow."""
+    return half if half.fast_on_grids else freeze(half, observations)
 
 
 def _by_two(

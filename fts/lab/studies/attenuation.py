@@ -13,7 +13,6 @@ from fts.problems.trajectories import observe, simulate
 from fts.selection import instrumental
 from fts.selection.instrumental import TwoFieldsParams
 from fts.selection.moments import CrossMoments, measure
-from fts.selection.split_sample import halves
 from fts.weak.geometry import automatic
 
 
@@ -63,6 +62,6 @@ def noise_levels(
         observations = observe(trajectory, "S100", seed=seed, noise=level)
         posterior = condition(observations, progress=False)
         places = np.random.default_rng(params.svws.phase_seed).random((params.phases, 2))
-        pairs = halves(observations, posterior, params)
+        pairs = posterior.split(params.splits, params.smoothing, np.random.default_rng(params.split_seed))
         found[level] = measure(pairs, library, automatic(posterior, library), places)
     return found

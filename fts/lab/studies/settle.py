@@ -18,7 +18,7 @@ from tqdm.auto import tqdm
 from fts import containers
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
-from fts.kernel.closed_form import freeze, variance_of
+from fts.kernel.closed_form import freeze
 from fts.kernel.separable import condition
 from fts.lab.studies.records import records_folder
 from fts.params.paper import DEVELOPMENT_SEEDS, LIBRARIES
@@ -125,7 +125,7 @@ def measured(cell: DevelopmentCell) -> Iterator[tuple[tuple[str, Any], metrics.S
     observations = observe(trajectory, cell.protocol, seed=cell.seed, noise=cell.noise)
     library, truth = _library(cell, entry), entry.equation
     posterior = condition(observations, progress=False)
-    variance, field = variance_of(posterior), freeze(posterior, observations)
+    variance, field = posterior.variance(), freeze(posterior, observations)
     chosen = select_halves(observations, variance, field, library, TWO_FIELDS)
     yield ("rule", "two fields"), metrics.score(chosen, truth)
     yield ("rule", "one field"), metrics.score(chosen.variants["svws"], truth)
