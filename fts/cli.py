@@ -103,16 +103,15 @@ def _problems() -> int:
 
 def _discover(options: argparse.Namespace) -> int:
     # Imported here: listing problems or asking for help should not wait for the solvers.
-    from fts import containers as files
-    from fts import validation as asked
+    from fts import containers, validation
     from fts.discovery.discover import discover, refusal
     from fts.io.readers import read_samples
-    from fts.observations import TooLittle
+    from fts.observations import InsufficientData
 
     for path in (options.output, options.report):
         _refuse_unwritable(path)
     if options.report:
-        with asked.extra("plots", "--report draws and"):
+        with validation.require_extra("plots", "--report draws and"):
             from fts.discovery import report
     library = options.library
     if library and len(library) == 1 and library[0] in LIBRARIES:
@@ -124,7 +123,7 @@ def _discover(options: argparse.Namespace) -> int:
             decimal=options.decimal,
             missing=options.missing,
         )
-    except TooLittle as error:
+    except InsufficientData as error:
         result = refusal(error)
     else:
         if options.axis:
@@ -134,9 +133,9 @@ def _discover(options: argparse.Namespace) -> int:
     if options.report and result.field is not None:
         from fts.discovery import report
 
-        files.write_atomic(options.report, report.page(result).encode())
+        containers.write_atomic(options.report, report.page(result).encode())
     if options.output:
-        files.write_atomic(options.output, (text + "\n").encode())
+        containers.write_atomic(options.output, (text + "\n").encode())
     else:
         print(text)
     return IDENTIFIED if result.identified else NOT_IDENTIFIED

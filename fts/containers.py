@@ -76,7 +76,7 @@ def save_arrays(path: Path, kind: str, header: Mapping[str, Any], arrays: Mappin
     write_atomic(Path(path), pack_arrays(kind, header, arrays))
 
 
-def cached(path: Path, write: Callable[[Path], None]) -> None:
+def write_to_cache(path: Path, write: Callable[[Path], None]) -> None:
     """Let `write` keep a computed result at `path`; a cache that is full or not writable loses nothing."""
     try:
         write(path)
@@ -86,7 +86,7 @@ def cached(path: Path, write: Callable[[Path], None]) -> None:
         )
 
 
-def discarded(path: Path) -> None:
+def remove_from_cache(path: Path) -> None:
     """Remove a damaged file of a cache, where that is possible."""
     with contextlib.suppress(OSError):
         path.unlink()
@@ -99,7 +99,7 @@ def load_arrays(path: Path, kind: str, remedy: str) -> tuple[dict[str, Any], dic
         raise FileError(f"no file at {path}: {remedy}")
     if path.stat().st_size > LARGEST:
         raise FileError(f"{path} has {path.stat().st_size} bytes, more than any {kind} file: {remedy}")
-    with described(path, remedy):
+    with file_errors(path, remedy):
         return unpack_arrays(path.read_bytes(), kind)
 
 
@@ -150,7 +150,7 @@ def unpack_arrays(data: bytes, kind: str) -> tuple[dict[str, Any], dict[str, np.
 
 
 @contextlib.contextmanager
-def described(path: Path, remedy: str) -> Iterator[None]:
+def file_errors(path: Path, remedy: str) -> Iterator[None]:
     """Turn whatever a stored description is refused for into a FileError with the path and the remedy."""
     try:
         yield
@@ -161,7 +161,7 @@ def described(path: Path, remedy: str) -> Iterator[None]:
         raise FileError(f"{path} was not written by fts ({what}): {remedy}") from None
 
 
-def expect(values: Mapping[str, Any], kinds: Mapping[str, tuple[type, ...]]) -> None:
+def require_entries(values: Mapping[str, Any], kinds: Mapping[str, tuple[type, ...]]) -> None:
     """An error unless the values have exactly these names and each one of its kinds; numbers are finite."""
     if not isinstance(values, Mapping) or set(values) != set(kinds):
         raise FileError(f"does not hold {', '.join(kinds)}")
@@ -184,7 +184,7 @@ def _document(text: bytes) -> dict[str, Any]:
         raise FileError("has a header that is no JSON") from None
     if not same:
         raise FileError("has a header that is not in canonical form")
-    expect(document, {"header": (dict,), "arrays": (list,), "bytes": (int,)})
+    require_entries(document, {"header": (dict,), "arrays": (list,), "bytes": (int,)})
     return document
 
 
@@ -196,7 +196,7 @@ def _depth(text: bytes) -> int:
 
 
 def _array(raw: bytes, entry: Any, offset: int) -> tuple[str, np.ndarray]:
-    expect(entry, {"name": (str,), "dtype": (str,), "shape": (list,), "offset": (int,)})
+    require_entries(entry, {"name": (str,), "dtype": (str,), "shape": (list,), "offset": (int,)})
     name, dtype, shape = entry["name"], entry["dtype"], entry["shape"]
     if dtype not in _DTYPES:
         raise FileError(f"stores {name!r} as {dtype!r}, which is never written")

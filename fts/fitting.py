@@ -11,9 +11,7 @@ import numpy as np
 import platformdirs
 
 from fts import containers, validation
-from fts.fields.frozen import Field, FrozenField, field_path, load
-from fts.fields.network import CoordinateField
-from fts.fields.provenance import recipe_version
+from fts.fields.frozen import CoordinateField, Field, FrozenField, field_path, load, recipe_version
 from fts.observations import Observations
 from fts.params.types import FieldParams, ProjectedParams, named
 
@@ -22,7 +20,7 @@ _PROJECTED = 0.01  # seconds per scattered sample of a training with exact coeff
 _RECIPES = ("auto", "kernel", "travelling", "projected", "paper")
 
 
-@validation.helpful
+@validation.explain_signature_errors
 def fit(observations: Observations, recipe: Recipe = "auto", *, progress: bool = True) -> FrozenField:
     """The field fitted to the observations and frozen; no PDE residual enters.
 
@@ -35,12 +33,12 @@ def fit(observations: Observations, recipe: Recipe = "auto", *, progress: bool =
     return fit_with_variance(observations, recipe, progress=progress)[0]
 
 
-@validation.helpful
+@validation.explain_signature_errors
 def fit_with_variance(
     observations: Observations, recipe: Recipe = "auto", *, progress: bool = True
 ) -> tuple[FrozenField, Field | None]:
     """The same field, and its posterior variance where the recipe has one; `select` takes both."""
-    validation.refuse_unless(
+    validation.require_type(
         Observations,
         observations,
         "observations",
@@ -82,7 +80,7 @@ def make(
         from fts.kernel import closed_form
 
         return closed_form.fit_travelling(observations, progress=progress)
-    with validation.extra("adapter", f"recipe {recipe!r} trains a network and"):
+    with validation.require_extra("adapter", f"recipe {recipe!r} trains a network and"):
         import torch as torch
     if recipe == "projected":
         from fts.adapter import projected
@@ -90,7 +88,9 @@ def make(
         assert settings is None or isinstance(settings, ProjectedParams)
         if observations.grid is None:
             seconds = _PROJECTED * len(observations)
-            validation.announce(seconds, f"training on {len(observations):,} samples", "take recipe 'kernel'")
+            validation.warn_if_long(
+                seconds, f"training on {len(observations):,} samples", "take recipe 'kernel'"
+            )
         return projected.fit(observations, settings, progress=progress)
     assert not isinstance(settings, ProjectedParams)
     if recipe == "paper":
@@ -113,11 +113,11 @@ def obtain(observations: Observations, params: FieldParams) -> FrozenField | Coo
         try:
             return load(cached)
         except (containers.FileError, OSError):
-            containers.discarded(cached)
+            containers.remove_from_cache(cached)
     field = make(observations, params)
     # Reading a kernel field of a grid back is hardly faster than computing it.
     if params.recipe != "kernel" or observations.grid is None:
-        containers.cached(cached, field.save)
+        containers.write_to_cache(cached, field.save)
     return field
 
 

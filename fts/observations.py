@@ -35,7 +35,7 @@ _HEADER: dict[str, tuple[type, ...]] = {
 }
 
 
-class TooLittle(ValueError):
+class InsufficientData(ValueError):
     """The samples carry no field to read an equation off: too few, or nothing in them varies."""
 
 
@@ -83,7 +83,7 @@ class Observations:
                 f"x has {self.x.shape[1]} columns, the domain {self.domain.dimension} axes: make them agree"
             )
         for name, values in (("x", self.x), ("t", self.t), ("y", self.y)):
-            refuse_nonfinite(name, values)
+            require_finite(name, values)
         amplitude = np.abs(self.y).max(initial=0.0)
         if not (amplitude == 0 or _SMALLEST <= amplitude <= _LARGEST):
             raise ValueError(
@@ -94,7 +94,7 @@ class Observations:
         for name, columns in (("frames", (self.t,)), ("positions", tuple(self.x.T))):
             distinct = _count_distinct(columns)
             if distinct < LEAST_POINTS:
-                raise TooLittle(
+                raise InsufficientData(
                     f"only {distinct} distinct {name}: a field needs at least {LEAST_POINTS}, add samples"
                 )
 
@@ -108,7 +108,7 @@ class Observations:
         # Scattered samples mostly show it here, before their positions are sorted out.
         if len(self) % len(frames) or len(self) < LEAST_POINTS * len(frames):
             return None
-        sensors, row = distinct_rows(self.x)
+        sensors, row = unique_rows(self.x)
         if len(sensors) * len(frames) != len(self):
             return None
         values = np.empty((len(sensors), len(frames)))
@@ -132,8 +132,8 @@ class Observations:
         """The observations saved at `path`, every byte verified."""
         remedy = "make it again with observations.save(path)"
         header, arrays = containers.load_arrays(Path(path), "observations", remedy)
-        with containers.described(Path(path), remedy):
-            containers.expect(header, _HEADER)
+        with containers.file_errors(Path(path), remedy):
+            containers.require_entries(header, _HEADER)
             if set(arrays) != {"x", "t", "y"} or any(array.dtype != float for array in arrays.values()):
                 raise containers.FileError(
                     f"holds the arrays {sorted(arrays)} instead of x, t and y in float64"
@@ -199,7 +199,7 @@ def _count_distinct(columns: tuple[np.ndarray, ...]) -> int:
     return len(np.unique(_codes(columns)))
 
 
-def distinct_rows(x: Float[np.ndarray, "n d"]) -> tuple[np.ndarray, np.ndarray]:
+def unique_rows(x: Float[np.ndarray, "n d"]) -> tuple[np.ndarray, np.ndarray]:
     """The distinct rows in lexicographic order, and which of them each row is."""
     code = np.zeros(len(x), dtype=np.int64)
     for values in x.T:
@@ -218,7 +218,7 @@ def tensor_axes(sensors: np.ndarray) -> tuple[np.ndarray, ...] | None:
     return axes if np.prod([axis.size for axis in axes]) == len(sensors) else None
 
 
-def refuse_nonfinite(name: str, values: np.ndarray) -> None:
+def require_finite(name: str, values: np.ndarray) -> None:
     bad = ~np.isfinite(values)
     if bad.any():
         place = tuple(int(i) for i in np.argwhere(bad)[0])

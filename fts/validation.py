@@ -8,13 +8,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+import numpy as np
+
 _HOUR = 3600.0
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @contextmanager
-def extra(name: str, what: str) -> Iterator[None]:
+def require_extra(name: str, what: str) -> Iterator[None]:
     """Ask for the extra `name` where a package that `what` needs is not installed."""
     try:
         yield
@@ -25,7 +27,7 @@ def extra(name: str, what: str) -> Iterator[None]:
         raise ValueError(f"{what} needs {missing}, which is not here: pip install 'fts[{name}]'") from None
 
 
-def helpful(function: Function) -> Function:
+def explain_signature_errors(function: Function) -> Function:
     """The function, whose unknown, missing or surplus arguments are answered with those it has."""
     signature = inspect.signature(function)
 
@@ -42,17 +44,26 @@ def helpful(function: Function) -> Function:
     return called  # pyright: ignore[reportReturnType]
 
 
-def refuse_unless(kind: type | tuple[type, ...], value: Any, name: str, remedy: str) -> None:
+def require_type(kind: type | tuple[type, ...], value: Any, name: str, remedy: str) -> None:
     """A ValueError with the value's type and the remedy unless it is of the kind."""
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
         raise ValueError(f"{name} is {_shown(value)}: {remedy}")
+
+
+def require_finite_floats(what: str, *arrays: np.ndarray) -> None:
+    """An error unless all arrays are finite floating-point numbers."""
+    for array in arrays:
+        if array.dtype.kind != "f" or not np.isfinite(array).all():
+            raise ValueError(
+                f"{what} with values that are not finite, or of type {array.dtype}: fit it again"
+            )
 
 
 class LongRun(UserWarning):
     """What was asked for will take an hour or more."""
 
 
-def announce(seconds: float, what: str, remedy: str) -> None:
+def warn_if_long(seconds: float, what: str, remedy: str) -> None:
     """A warning before what would take an hour or more, with an estimate and a remedy."""
     if seconds >= _HOUR:
         about = f"about {seconds / _HOUR:.0f} h of one core"

@@ -12,9 +12,8 @@ from fts.adapter.networks import Encoding, Network
 from fts.adapter.samples import Origin, device, one_thread
 from fts.domain import Domain
 from fts.fields import frozen
-from fts.fields.frozen import FrozenField
-from fts.fields.network import CoordinateField, spline_basis
-from fts.fields.provenance import Provenance
+from fts.fields.frozen import CoordinateField, FrozenField, Provenance
+from fts.fields.network import spline_basis
 from fts.observations import Observations
 from fts.params.paper import PAPER
 from fts.params.types import AdapterParams, changed

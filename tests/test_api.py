@@ -41,7 +41,7 @@ def test_a_misspelt_keyword_is_answered_with_the_nearest():
 
 def test_a_missing_package_is_asked_for_by_its_extra():
     def missing():
-        with validation.extra("adapter", "training"):
+        with validation.require_extra("adapter", "training"):
             import no_such_package  # noqa: F401
 
     with pytest.raises(ValueError, match=r"training needs no_such_package.*fts\[adapter\]"):

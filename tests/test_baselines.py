@@ -11,10 +11,9 @@ from fts.baselines import regressions
 from fts.baselines.settings import SPECTRAL
 from fts.domain import Domain
 from fts.equations.terms import Library
-from fts.fields.frozen import FrozenField
+from fts.fields.frozen import FrozenField, Provenance
 from fts.fields.given import CallableField
 from fts.fields.network import NetworkFeatures, SplineCoefficients
-from fts.fields.provenance import Provenance
 from fts.methods import METHODS, method
 from fts.observations import Observations
 from fts.params.paper import PAPER, STRONG_STLSQ, STRONG_STRIDGE

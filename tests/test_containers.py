@@ -11,9 +11,8 @@ import pytest
 
 import fts
 from fts import cli, containers
-from fts.fields.frozen import load
-from fts.fields.network import CoordinateField, NetworkFeatures, SplineCoefficients
-from fts.fields.provenance import History, Provenance
+from fts.fields.frozen import CoordinateField, History, Provenance, load
+from fts.fields.network import NetworkFeatures, SplineCoefficients
 from fts.fields.series import Basis, SeriesCoefficients, SeriesFeatures
 
 BOX = fts.Domain((0.0,), (1.0,), 0.0, 1.0, (False,))

@@ -11,10 +11,9 @@ import torch
 from fts import containers
 from fts.domain import Domain
 from fts.fields import frozen
-from fts.fields.frozen import FrozenField
+from fts.fields.frozen import FrozenField, Provenance
 from fts.fields.given import CallableField, TabulatedField
 from fts.fields.network import NetworkFeatures, SplineCoefficients, spline_basis
-from fts.fields.provenance import Provenance
 from fts.fields.series import as_series
 
 INTERVAL = (0.0, 3.0)

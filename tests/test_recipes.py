@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from fts import fitting
-from fts.fields import provenance
-from fts.fields.frozen import field_path, load, load_field
-from fts.fields.provenance import History, Provenance
+from fts.fields import frozen
+from fts.fields.frozen import History, Provenance, field_path, load, load_field
 from fts.params.paper import PAPER
 from fts.params.types import FieldParams, changed
 from fts.problems.trajectories import observe, simulate
@@ -36,7 +35,7 @@ def test_a_field_of_an_older_recipe_or_of_other_settings_is_not(observations, mo
     assert fitting.shipped_field(replace(observations, problem=None), ADAPTER) is None
     other = FieldParams("paper", changed(PAPER["ks"].adapter, rank=23))
     assert fitting.shipped_field(observations, other) is None
-    monkeypatch.setitem(provenance.RECIPE_VERSIONS, "kernel", 2)
+    monkeypatch.setitem(frozen.RECIPE_VERSIONS, "kernel", 2)
     assert fitting.shipped_field(observations, KERNEL) is None
     assert fitting.shipped_field(observations, ADAPTER) is not None
 
@@ -73,7 +72,7 @@ def test_keys_follow_samples_settings_and_version(observations, monkeypatch):
         fitting.field_key(observations, FieldParams("paper", changed(PAPER["ks"].adapter, width=65))),
         fitting.field_key(observations, KERNEL),
     }
-    monkeypatch.setitem(provenance.RECIPE_VERSIONS, "paper", 2)
+    monkeypatch.setitem(frozen.RECIPE_VERSIONS, "paper", 2)
     others.add(fitting.field_key(observations, ADAPTER))
     assert len(others | {key}) == 5
 

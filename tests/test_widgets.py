@@ -19,10 +19,9 @@ from fts.explorers import explorer as scripts
 from fts.explorers import stills
 from fts.explorers.explore import explore
 from fts.explorers.explorer import field_bytes, field_label, geometry_values, term_values
-from fts.fields.frozen import FrozenField, fields_folder, load_field
+from fts.fields.frozen import FrozenField, Provenance, fields_folder, load_field
 from fts.fields.given import TabulatedField
 from fts.fields.network import NetworkFeatures, SplineCoefficients
-from fts.fields.provenance import Provenance
 from fts.fields.series import Basis, SeriesCoefficients, SeriesFeatures, as_series
 from fts.lab.explorers.scrubber import CHECKPOINTS, FreezeAgainstJoint, PathPair
 from fts.lab.studies import published

@@ -35,9 +35,7 @@ from fts.adapter.samples import (
 )
 from fts.adapter.structured import Reconstruction, Structured, frozen_features
 from fts.adapter.training import train
-from fts.fields.frozen import FrozenField
-from fts.fields.network import CoordinateField
-from fts.fields.provenance import Provenance, describe
+from fts.fields.frozen import CoordinateField, FrozenField, Provenance, provenance_of
 from fts.observations import Observations
 from fts.params.types import AdapterParams, ModelParams, TrainingParams, changed, named
 
@@ -86,7 +84,7 @@ def fit(
         )
         seconds = time.perf_counter() - began
         where, values = str(device()), named(params)
-        made = describe(
+        made = provenance_of(
             observations, recipe, values, seconds=seconds, device=where, seed=seed, history=history
         )
         return frozen(made)
@@ -178,7 +176,7 @@ def _fit_coordinates(
         history = train(objective, network.parameters, params.training, 1.0, progress)
         seconds = time.perf_counter() - began
         where, values = str(device()), named(params)
-        made = describe(
+        made = provenance_of(
             observations, variant, values, seconds=seconds, device=where, seed=seed, history=history
         )
         for part in network.layers[-1]:

@@ -26,8 +26,7 @@ from fts.adapter.samples import (
 )
 from fts.adapter.structured import Structured
 from fts.adapter.training import train
-from fts.fields.frozen import FrozenField
-from fts.fields.provenance import describe
+from fts.fields.frozen import FrozenField, provenance_of
 from fts.observations import Observations
 from fts.params.paper import PROJECTED
 from fts.params.types import AdapterParams, ProjectedParams, changed, named
@@ -61,7 +60,7 @@ def fit(
         objective.observation_error()  # the best network is back in place; now its own C
         seconds = time.perf_counter() - began
         where, values = str(device()), named(params)
-        made = describe(
+        made = provenance_of(
             observations, "projected", values, seconds=seconds, device=where, seed=seed, history=history
         )
         return model.freeze(made, unit, observations.domain, origin)

@@ -15,9 +15,8 @@ from torch.nn.functional import softplus
 from fts.adapter.networks import Encoding, Network, gaussian_rows, whole_waves
 from fts.adapter.samples import Origin, Samples
 from fts.domain import Domain
-from fts.fields.frozen import FrozenField
+from fts.fields.frozen import FrozenField, Provenance
 from fts.fields.network import NetworkFeatures, SplineCoefficients, spline_basis
-from fts.fields.provenance import Provenance
 from fts.fields.series import SeriesFeatures, as_series
 from fts.params.types import AdapterParams
 

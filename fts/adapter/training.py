@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from fts.fields.provenance import History
+from fts.fields.frozen import History
 from fts.params.types import TrainingParams
 
 # Losses a field remembers of its training, for the curve.

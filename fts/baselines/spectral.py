@@ -17,8 +17,7 @@ from jaxtyping import Float
 
 from fts.baselines import spectral_grid, spectral_scattered
 from fts.baselines.fourier import Bases, bases, scale
-from fts.fields.frozen import FrozenField
-from fts.fields.provenance import describe
+from fts.fields.frozen import FrozenField, provenance_of
 from fts.fields.series import SeriesCoefficients, SeriesFeatures
 from fts.observations import Observations
 from fts.params.types import SpectralParams
@@ -49,7 +48,7 @@ def compare(observations: Observations, params: SpectralParams) -> SpectralFit:
     space, temporal = _halves(tried[waves], coefficients, float(observations.y.mean()))
     chosen = {"waves": list(waves), "left_out_error": errors[waves], "penalty": params.penalty}
     seconds = time.process_time() - began
-    made = describe(observations, "spectral", chosen, seconds=seconds, device="cpu")
+    made = provenance_of(observations, "spectral", chosen, seconds=seconds, device="cpu")
     return SpectralFit(FrozenField(space, temporal, observations.domain, made), waves, errors)
 
 

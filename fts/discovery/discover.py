@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from fts import validation as asked
+from fts import validation
 from fts.discovery.evidence import LEAST_SAMPLES, VERDICT, Evidence, VerdictParams, Weighed, find, gather
 from fts.discovery.trajectory_test import ask_for, foretell, widened
 from fts.discovery.verdict import Verdict, doubted, reconsider, refused, state
@@ -22,7 +22,7 @@ from fts.fitting import Recipe, fit_with_variance, possible_fields
 from fts.io.readers import is_dataset, read_samples
 from fts.kernel.closed_form import one_thread
 from fts.kernel.separable import BAR_DELAY
-from fts.observations import Observations, TooLittle
+from fts.observations import InsufficientData, Observations
 from fts.params.paper import DEFAULT_LIBRARIES
 from fts.selection import refits
 from fts.selection.selection import Selection
@@ -105,7 +105,7 @@ class Discovery:
         return {name: f"{value:.4g} ± {self.standard_errors[name]:.2g}" for name, value in values.items()}
 
 
-@asked.helpful
+@validation.explain_signature_errors
 def discover(
     samples: Any,
     library: str | Sequence[str] | None = None,
@@ -122,7 +122,7 @@ def discover(
     """
     if not is_dataset(samples):
         kinds = (str, Path, Observations)
-        asked.refuse_unless(kinds, samples, "samples", "give a file's name, or what fts.observe returns")
+        validation.require_type(kinds, samples, "samples", "give a file's name, or what fts.observe returns")
     observations = None
     try:
         observations = samples if isinstance(samples, Observations) else read_samples(samples, domain)
@@ -132,7 +132,7 @@ def discover(
         terms.check_dimension(dimension)
         field, variance = fit_with_variance(observations, recipe, progress=progress)
         ready = prepare(field, terms)
-    except TooLittle as error:
+    except InsufficientData as error:
         return refusal(error, observations)
     found = _judged(observations, field, variance, ready, params, progress=progress)
     return Discovery(observations, field, *found)
@@ -161,7 +161,7 @@ def _judged(
     return selection, doubted(verdict, doubts)
 
 
-def refusal(reason: TooLittle, observations: Observations | None = None) -> Discovery:
+def refusal(reason: InsufficientData, observations: Observations | None = None) -> Discovery:
     """The answer to samples that carry no field: a verdict with the reason."""
     return Discovery(observations, None, None, refused(str(reason)))
 

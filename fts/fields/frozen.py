@@ -1,16 +1,15 @@
-"""FrozenField: a fitted field as plain arrays, evaluated and saved without torch (paper, eq. 4).
+"""Fields as frozen values: plain arrays, evaluated and saved without torch, with what made them (eq. 4).
 
 u_hat(x, t) = F(x) G(t), with F the spatial features (background first) and G the temporal coefficients (the
 constant one first). Whoever made it, network or kernel, what follows sees values on points or grids and
-nothing it could train.
-
-The frozen fields that ship with the book, by what made them: problem, protocol, seed, noise, recipe.
+nothing it could train. A `CoordinateField` u_hat(x, t) = f(gamma(s (x, t))) is what the ablation compares it
+with. The fields that ship with the book are named by problem, protocol, seed, noise and recipe.
 """
 
 import difflib
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -18,18 +17,41 @@ import numpy as np
 from jaxtyping import Float
 
 from fts import containers, validation
-from fts.domain import Domain
+from fts.domain import Domain, grid_points
 from fts.fields import network
-from fts.fields.network import Coefficients, CoordinateField, Features, NetworkFeatures, SplineCoefficients
-from fts.fields.provenance import Provenance
-from fts.fields.series import SeriesCoefficients, SeriesFeatures
+from fts.fields.network import NetworkFeatures, SplineCoefficients
+from fts.fields.series import Coefficients, Features, SeriesCoefficients, SeriesFeatures
+from fts.observations import Observations
+from fts.params.paper import RECIPE_VERSIONS
 
 _SPACE = {"network": NetworkFeatures, "series": SeriesFeatures}
 _TIME = {"splines": SplineCoefficients, "series": SeriesCoefficients}
 _KIND = "field"
 _REMEDY = "fit it again with fts.fit and save it there"
-# Values evaluated at once; a scattered evaluation of any size stays within some 100 MB.
-_CHUNK = 1 << 16
+# Points evaluated at once: a factorized field of any size stays within some 100 MB, a network's layers near
+# the processor.
+_CHUNK, _NETWORK_CHUNK = 1 << 16, 1 << 13
+# Set to read and write frozen fields somewhere else than beside the book.
+_FOLDER_VARIABLE = "FTS_FIELDS"
+# What a header says of a field's origin and training, by name.
+_PROVENANCE: dict[str, tuple[type, ...]] = {
+    "recipe": (str,),
+    "version": (int,),
+    "parameters": (dict,),
+    "problem": (str, type(None)),
+    "protocol": (str, type(None)),
+    "seed": (int, type(None)),
+    "noise": (float,),
+    "seconds": (float,),
+    "device": (str,),
+    "history": (dict, type(None)),
+}
+_HISTORY: dict[str, tuple[type, ...]] = {
+    "updates": (int,),
+    "kept": (int,),
+    "error": (float,),
+    "losses": (list, tuple),
+}
 
 
 @runtime_checkable
@@ -39,6 +61,47 @@ class Field(Protocol):
     @property
     def domain(self) -> Domain: ...
     def on_grid(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]: ...
+
+
+@dataclass(frozen=True)
+class History:
+    """How a training went."""
+
+    updates: int  # updates made
+    kept: int  # the iterate that is frozen
+    error: float  # its MSE over all observations
+    losses: tuple[tuple[int, float], ...]  # (update, MSE over all observations)
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What made a field; empty for one that somebody composed by hand."""
+
+    recipe: str = ""  # or the variant of the adapter
+    version: int = 0  # of the recipe
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # settings by name, or what a search chose
+    problem: str | None = None
+    protocol: str | None = None
+    seed: int | None = None
+    noise: float = 0.0
+    seconds: float = 0.0
+    device: str = ""
+    history: History | None = None  # of a trained field
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON form, for the field's header."""
+        return asdict(self)
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> "Provenance":
+        """What a header says."""
+        containers.require_entries(values, _PROVENANCE)
+        history = values["history"]
+        if history is not None:
+            containers.require_entries(history, _HISTORY)
+            losses = tuple((int(update), float(error)) for update, error in history["losses"])
+            history = History(**{**history, "losses": losses})
+        return Provenance(**{**values, "history": history})
 
 
 @dataclass(frozen=True)
@@ -71,9 +134,7 @@ class FrozenField:
         self, points: Float[np.ndarray, "n d1"], alpha: tuple[int, ...], order: int = 0
     ) -> Float[np.ndarray, " n"]:
         """D^alpha in space and the order-th derivative in time, at the points (x, [y,] t)."""
-        points = np.asarray(points, dtype=float)
-        chunks = [points[i : i + _CHUNK] for i in range(0, len(points), _CHUNK)] or [points]
-        return np.concatenate([self._scattered(chunk, alpha, order) for chunk in chunks])
+        return _in_chunks(points, _CHUNK, lambda chunk: self._scattered(chunk, alpha, order))
 
     def on_grid(
         self, *axes: np.ndarray, alpha: tuple[int, ...] | None = None, order: int = 0
@@ -104,23 +165,21 @@ class FrozenField:
     def load(path: str | Path) -> "FrozenField":
         """The field saved at `path`, every byte verified."""
         header, arrays = _read(path)
-        with containers.described(Path(path), _REMEDY):
+        with containers.file_errors(Path(path), _REMEDY):
             return FrozenField.from_file(header, arrays)
 
     @staticmethod
     def from_file(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "FrozenField":
         """The field a file's header and arrays describe."""
         kinds = {"space": (str,), "time": (str,), "domain": (dict,), "positive": (bool,), "made": (dict,)}
-        containers.expect(header, kinds)
-        parts = {
-            half: {
-                name.removeprefix(f"{half}."): a for name, a in arrays.items() if name.startswith(f"{half}.")
-            }
-            for half in ("space", "time")
-        }
+        containers.require_entries(header, kinds)
+        space, time = (
+            {name.removeprefix(half): array for name, array in arrays.items() if name.startswith(half)}
+            for half in ("space.", "time.")
+        )
         field = FrozenField(
-            space=_SPACE[header["space"]].from_arrays(parts["space"]),
-            time=_TIME[header["time"]].from_arrays(parts["time"]),
+            space=_SPACE[header["space"]].from_arrays(space),
+            time=_TIME[header["time"]].from_arrays(time),
             domain=Domain.from_dict(header["domain"]),
             made=Provenance.from_dict(header["made"]),
             positive=header["positive"],
@@ -151,20 +210,100 @@ class FrozenField:
         return network.derivative(network.softplus(inner), index)
 
 
+@dataclass(frozen=True)
+class CoordinateField:
+    """A frozen network of (x, t) together, point by point; evaluated and saved like a FrozenField.
+
+    Values on a grid come in single precision, as in training; derivatives, which amplify rounding, in double.
+    """
+
+    network: NetworkFeatures  # d + 1 coordinates in, one column out
+    domain: Domain
+    made: Provenance
+
+    def __post_init__(self) -> None:
+        if self.network.dimension != self.domain.dimension + 1:
+            raise ValueError(
+                f"a network of {self.network.dimension} coordinates cannot describe a domain with "
+                f"{self.domain.dimension} spatial axes: it takes one more, the time"
+            )
+
+    def __call__(self, points: Float[np.ndarray, "n d1"]) -> Float[np.ndarray, " n"]:
+        """u_hat at the points (x, [y,] t)."""
+        return self.derivative(points, (0,) * self.domain.dimension, 0)
+
+    def derivative(
+        self, points: Float[np.ndarray, "n d1"], alpha: tuple[int, ...], order: int = 0
+    ) -> Float[np.ndarray, " n"]:
+        """D^alpha in space and the order-th derivative in time, at the points (x, [y,] t)."""
+        evaluate = self.network.at
+        return _in_chunks(points, _NETWORK_CHUNK, lambda chunk: evaluate(chunk, (*alpha, order))[:, 0])
+
+    def on_grid(
+        self, *axes: np.ndarray, alpha: tuple[int, ...] | None = None, order: int = 0
+    ) -> Float[np.ndarray, "..."]:
+        """u_hat, or its derivative, on the tensor grid of the axes (x, [y,] t), shaped like a trajectory."""
+        alpha = alpha or (0,) * self.domain.dimension
+        if any(alpha) or order:
+            values = self.derivative(grid_points(axes), alpha, order)
+        else:
+            values = self.network.on_axes(axes, (*alpha, 0), np.float32)[:, 0]
+        return values.reshape(*(axis.size for axis in axes))
+
+    def save(self, path: str | Path) -> None:
+        """Write the field to one small file, atomically."""
+        header = {"form": "coordinate", "domain": self.domain.as_dict(), "made": self.made.as_dict()}
+        containers.save_arrays(Path(path), _KIND, header, self.network.arrays())
+
+    @staticmethod
+    def from_file(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "CoordinateField":
+        """The field whose file holds this header and these arrays."""
+        containers.require_entries(header, {"form": (str,), "domain": (dict,), "made": (dict,)})
+        if header["form"] != "coordinate":
+            raise containers.FileError(f"holds a field of the unknown form {header['form'][:60]!r}")
+        domain, made = Domain.from_dict(header["domain"]), Provenance.from_dict(header["made"])
+        network = NetworkFeatures.from_arrays(arrays)
+        if set(network.arrays()) != set(arrays) or network.rank != 0:
+            raise containers.FileError(f"holds the arrays {sorted(arrays)[:8]}, which are not one network's")
+        return CoordinateField(network, domain, made)
+
+
 def load(path: str | Path) -> FrozenField | CoordinateField:
     """The field saved at `path`, whichever form it has."""
     header, arrays = _read(path)
     form = CoordinateField if "form" in header else FrozenField
-    with containers.described(Path(path), _REMEDY):
+    with containers.file_errors(Path(path), _REMEDY):
         return form.from_file(header, arrays)
 
 
-def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    return containers.load_arrays(Path(path), _KIND, _REMEDY)
+def provenance_of(
+    observations: Observations,
+    recipe: str,
+    parameters: Mapping[str, Any],
+    *,
+    seconds: float,
+    device: str,
+    seed: int | None = None,
+    history: History | None = None,
+) -> Provenance:
+    """The provenance of a field that a recipe has just made of these observations."""
+    return Provenance(
+        recipe=recipe,
+        version=recipe_version(recipe),
+        parameters=parameters,
+        problem=observations.problem,
+        protocol=observations.protocol,
+        seed=observations.seed if seed is None else seed,
+        noise=observations.noise,
+        seconds=round(seconds, 2),
+        device=device,
+        history=history,
+    )
 
 
-# Set to read and write frozen fields somewhere else than beside the book.
-_FOLDER_VARIABLE = "FTS_FIELDS"
+def recipe_version(recipe: str) -> int:
+    """The present version of a recipe; variants of the adapter share the paper's."""
+    return RECIPE_VERSIONS.get(recipe, RECIPE_VERSIONS["paper"])
 
 
 def fields_folder() -> Path:
@@ -179,17 +318,15 @@ def field_path(problem: str, protocol: str, seed: int, noise: float = 0.0, recip
     return fields_folder() / f"{problem}-{protocol}-{seed}{percent}-{recipe}.fts"
 
 
-@validation.helpful
+@validation.explain_signature_errors
 def load_field(
     problem: str, protocol: str = "S20", *, seed: int = 1301, noise: float = 0.0, recipe: str = "paper"
 ) -> FrozenField:
     """A frozen field that ships with the book; an error names those that do."""
     for name, value in {"problem": problem, "protocol": protocol, "recipe": recipe}.items():
-        validation.refuse_unless(
-            str, value, name, "give a text, like load_field('ks', 'S20', recipe='paper')"
-        )
-    validation.refuse_unless(int, seed, "seed", "give the whole number the samples were drawn with")
-    validation.refuse_unless((int, float), noise, "noise", "give 0.1 for 10 %")
+        validation.require_type(str, value, name, "give a text, like load_field('ks', 'S20', recipe='paper')")
+    validation.require_type(int, seed, "seed", "give the whole number the samples were drawn with")
+    validation.require_type((int, float), noise, "noise", "give 0.1 for 10 %")
     path = field_path(problem, protocol, seed, noise, recipe)
     if not fields_folder().is_dir():
         raise ValueError(
@@ -205,3 +342,15 @@ def load_field(
             f"fit one with fts.fit(observations, {recipe!r})"
         )
     return FrozenField.load(path)
+
+
+def _in_chunks(
+    points: Float[np.ndarray, "n d1"], size: int, evaluate: Callable[[np.ndarray], np.ndarray]
+) -> Float[np.ndarray, " n"]:
+    points = np.asarray(points, dtype=float)
+    chunks = [points[i : i + size] for i in range(0, len(points), size)] or [points]
+    return np.concatenate([evaluate(chunk) for chunk in chunks])
+
+
+def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    return containers.load_arrays(Path(path), _KIND, _REMEDY)

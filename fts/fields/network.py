@@ -1,19 +1,11 @@
-"""Derivatives carried through a composition: truncated Taylor series in several variables.
-
-A jet maps each multi-index beta <= alpha to the Taylor coefficient D^beta f / beta!. Products are Cauchy
-products, and a function with w' = v(w) is composed by its differential equation, beta_i w_beta = sum
-gamma_i z_gamma v_{beta-gamma}.
-
-The two halves of a network field in NumPy: features Phi(x) with background b(x), coefficients c(t).
+"""The halves of a network field in NumPy, with derivatives of any order: no torch, float64 (paper, eq. 4).
 
 u_hat(x, t) = b(x) + Phi(x)^T C (beta(t) - mean): the spatial half returns R + 1 columns (b first), the
-temporal half R + 1 rows (the constant one first), so that the field is one matrix product (paper, eq. 4).
-float64, no torch.
+temporal half R + 1 rows (the constant one first), so that the field is one matrix product.
 
-CoordinateField: a network of (x, t) together, frozen; the ablation's counterpart of a factorized field.
-
-u_hat(x, t) = f(gamma(s (x, t))): only the encoding factorizes; the layers see a grid point by point. Values
-on a grid come in single precision, as in training; derivatives, which amplify rounding, in double.
+Derivatives are carried through the layers as truncated Taylor series. A jet maps each multi-index beta <=
+alpha to the Taylor coefficient D^beta f / beta!. Products are Cauchy products, and a function with w' = v(w)
+is composed by its differential equation, beta_i w_beta = sum gamma_i z_gamma v_{beta-gamma}.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,17 +13,17 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import product
 from math import factorial, prod
-from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
 from scipy.interpolate import BSpline
 from scipy.special import expit
 
-from fts import containers
-from fts.domain import Domain, grid_points
-from fts.fields.provenance import Provenance
+from fts.domain import grid_points
+from fts.validation import require_finite_floats
+
+# Points evaluated at once: twice as fast while the layers' arrays stay in cache.
+_CACHE_POINTS = 256
 
 Index = tuple[int, ...]
 Jet = dict[Index, np.ndarray]
@@ -95,36 +87,6 @@ def _minus(beta: Index, gamma: Index) -> Index:
     return tuple(b - g for b, g in zip(beta, gamma, strict=True))
 
 
-_CACHE_POINTS = 256
-
-
-@runtime_checkable
-class Features(Protocol):
-    """Spatial half of a factorized field: background and R features, with derivatives."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def dimension(self) -> int: ...
-    @property
-    def rank(self) -> int: ...
-    def at(self, points: Float[np.ndarray, "n d"], alpha: tuple[int, ...]) -> Float[np.ndarray, "n R1"]: ...
-    def on_axes(self, axes: tuple[np.ndarray, ...], alpha: tuple[int, ...]) -> Float[np.ndarray, "n R1"]: ...
-    def arrays(self) -> dict[str, np.ndarray]: ...
-
-
-@runtime_checkable
-class Coefficients(Protocol):
-    """Temporal half of a factorized field: the constant one and R coefficients, with derivatives."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def rank(self) -> int: ...
-    def at(self, t: Float[np.ndarray, " n"], order: int) -> Float[np.ndarray, "R1 n"]: ...
-    def arrays(self) -> dict[str, np.ndarray]: ...
-
-
 @dataclass(frozen=True)
 class NetworkFeatures:
     """gamma(x) = [sin(B s x), cos(B s x)] through Swish layers; column 0 of the output is the background."""
@@ -147,7 +109,9 @@ class NetworkFeatures:
             raise ValueError(
                 f"{len(self.weights)} layers of {self.dimension} coordinates: one at least, of 1 to 4"
             )
-        refuse_foreign("a network", self.frequencies, np.array([self.scale]), *self.weights, *self.biases)
+        require_finite_floats(
+            "a network", self.frequencies, np.array([self.scale]), *self.weights, *self.biases
+        )
 
     @property
     def dimension(self) -> int:
@@ -277,7 +241,7 @@ class SplineCoefficients:
             raise ValueError(
                 f"{self.C.shape} coefficients of {self.mean.shape} splines on {self.interval}: four at least"
             )
-        refuse_foreign("splines", self.C, self.mean, np.array(self.interval))
+        require_finite_floats("splines", self.C, self.mean, np.array(self.interval))
 
     @property
     def rank(self) -> int:
@@ -319,15 +283,6 @@ def spline_basis(
     return BSpline(knots, np.eye(size), 3).derivative(order)(t)
 
 
-def refuse_foreign(what: str, *arrays: np.ndarray) -> None:
-    """An error unless all arrays are finite floating-point numbers."""
-    for array in arrays:
-        if array.dtype.kind != "f" or not np.isfinite(array).all():
-            raise ValueError(
-                f"{what} with values that are not finite, or of type {array.dtype}: fit it again"
-            )
-
-
 def _swish(z: np.ndarray) -> None:
     """z / (1 + exp(-z)) in place."""
     if z.dtype == np.float32:
@@ -343,62 +298,3 @@ def _coordinate_jet(points: np.ndarray, beta: tuple[int, ...], scale: float) -> 
         return points
     unit = np.array([scale if b == 1 and sum(beta) == 1 else 0.0 for b in beta])
     return np.broadcast_to(unit, points.shape)
-
-
-# Points evaluated at once: the layers' arrays then stay near the processor.
-_CHUNK = 1 << 13
-
-
-@dataclass(frozen=True)
-class CoordinateField:
-    """A frozen coordinate network; evaluated, differentiated and saved like a FrozenField."""
-
-    network: NetworkFeatures  # d + 1 coordinates in, one column out
-    domain: Domain
-    made: Provenance
-
-    def __post_init__(self) -> None:
-        if self.network.dimension != self.domain.dimension + 1:
-            raise ValueError(
-                f"a network of {self.network.dimension} coordinates cannot describe a domain with "
-                f"{self.domain.dimension} spatial axes: it takes one more, the time"
-            )
-
-    def __call__(self, points: Float[np.ndarray, "n d1"]) -> Float[np.ndarray, " n"]:
-        """u_hat at the points (x, [y,] t)."""
-        return self.derivative(points, (0,) * self.domain.dimension, 0)
-
-    def derivative(
-        self, points: Float[np.ndarray, "n d1"], alpha: tuple[int, ...], order: int = 0
-    ) -> Float[np.ndarray, " n"]:
-        """D^alpha in space and the order-th derivative in time, at the points (x, [y,] t)."""
-        chunks = [points[i : i + _CHUNK] for i in range(0, len(points), _CHUNK)] or [points]
-        return np.concatenate([self.network.at(chunk, (*alpha, order))[:, 0] for chunk in chunks])
-
-    def on_grid(
-        self, *axes: np.ndarray, alpha: tuple[int, ...] | None = None, order: int = 0
-    ) -> Float[np.ndarray, "..."]:
-        """u_hat, or its derivative, on the tensor grid of the axes (x, [y,] t), shaped like a trajectory."""
-        alpha = alpha or (0,) * self.domain.dimension
-        if any(alpha) or order:
-            values = self.derivative(grid_points(axes), alpha, order)
-        else:
-            values = self.network.on_axes(axes, (*alpha, 0), np.float32)[:, 0]
-        return values.reshape(*(axis.size for axis in axes))
-
-    def save(self, path: str | Path) -> None:
-        """Write the field to one small file, atomically."""
-        header = {"form": "coordinate", "domain": self.domain.as_dict(), "made": self.made.as_dict()}
-        containers.save_arrays(Path(path), "field", header, self.network.arrays())
-
-    @staticmethod
-    def from_file(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "CoordinateField":
-        """The field whose file holds this header and these arrays."""
-        containers.expect(header, {"form": (str,), "domain": (dict,), "made": (dict,)})
-        if header["form"] != "coordinate":
-            raise containers.FileError(f"holds a field of the unknown form {header['form'][:60]!r}")
-        domain, made = Domain.from_dict(header["domain"]), Provenance.from_dict(header["made"])
-        network = NetworkFeatures.from_arrays(arrays)
-        if set(network.arrays()) != set(arrays) or network.rank != 0:
-            raise containers.FileError(f"holds the arrays {sorted(arrays)[:8]}, which are not one network's")
-        return CoordinateField(network, domain, made)

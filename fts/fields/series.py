@@ -7,6 +7,7 @@ small, decaying coefficients that survive float32. Derivatives are those of the 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -14,7 +15,7 @@ from numpy.polynomial import chebyshev
 from scipy.fft import dct
 
 from fts.domain import Domain
-from fts.fields.network import Features, refuse_foreign
+from fts.validation import require_finite_floats
 
 # Chebyshev coefficients per axis to begin with, and in all at most: 512 on each of two axes.
 _FEWEST, _MOST = 32, 1 << 18
@@ -22,6 +23,33 @@ _FEWEST, _MOST = 32, 1 << 18
 _LARGEST = 1 << 12
 # Scattered points evaluated at once in several dimensions; bounds the intermediate of the first contraction.
 _BLOCK = 1024
+
+
+@runtime_checkable
+class Features(Protocol):
+    """Spatial half of a factorized field: background and R features, with derivatives."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def dimension(self) -> int: ...
+    @property
+    def rank(self) -> int: ...
+    def at(self, points: Float[np.ndarray, "n d"], alpha: tuple[int, ...]) -> Float[np.ndarray, "n R1"]: ...
+    def on_axes(self, axes: tuple[np.ndarray, ...], alpha: tuple[int, ...]) -> Float[np.ndarray, "n R1"]: ...
+    def arrays(self) -> dict[str, np.ndarray]: ...
+
+
+@runtime_checkable
+class Coefficients(Protocol):
+    """Temporal half of a factorized field: the constant one and R coefficients, with derivatives."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def rank(self) -> int: ...
+    def at(self, t: Float[np.ndarray, " n"], order: int) -> Float[np.ndarray, "R1 n"]: ...
+    def arrays(self) -> dict[str, np.ndarray]: ...
 
 
 @dataclass(frozen=True)
@@ -95,7 +123,7 @@ class SeriesFeatures:
         sizes = [basis.size for basis in self.bases]
         if self.coefficients.ndim != 2 or self.coefficients.shape[0] != prod(sizes):
             raise ValueError(f"coefficients of shape {self.coefficients.shape} for bases of sizes {sizes}")
-        refuse_foreign("a series", self.coefficients)
+        require_finite_floats("a series", self.coefficients)
 
     @property
     def dimension(self) -> int:
@@ -193,7 +221,7 @@ class SeriesCoefficients:
             raise ValueError(
                 f"coefficients of shape {self.coefficients.shape} for {self.basis.size} functions"
             )
-        refuse_foreign("a series", self.coefficients)
+        require_finite_floats("a series", self.coefficients)
 
     @property
     def rank(self) -> int:

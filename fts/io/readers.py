@@ -20,7 +20,7 @@ from fts.io.formats import (
     read_npz,
     read_parquet,
 )
-from fts.observations import Observations, refuse_nonfinite
+from fts.observations import Observations, require_finite
 
 TEXT = (".csv", ".tsv", ".txt", ".dat")
 BINARY: dict[str, Callable[[Path, Columns], dict[str, np.ndarray]]] = {
@@ -32,7 +32,7 @@ BINARY: dict[str, Callable[[Path, Columns], dict[str, np.ndarray]]] = {
 ENDINGS = (*TEXT, *BINARY, ".fts")
 
 
-@validation.helpful
+@validation.explain_signature_errors
 def read_samples(
     path: Any,
     domain: Domain | None = None,
@@ -54,14 +54,14 @@ def read_samples(
         found = read_dataset(path, columns, source)
         found["u"] = _without(found["u"], missing)
     else:
-        validation.refuse_unless((str, Path), path, "path", "give the name of a file of samples")
+        validation.require_type((str, Path), path, "path", "give the name of a file of samples")
         path = Path(path)
         if path.suffix.lower() == ".fts" and path.is_file():
             return Observations.load(path)
         found, source = _read_file(path, columns, decimal, missing), path.name
     x, t, u = _flat(found, source)
     for name, values in (("x", x), ("t", t), ("u", u)):
-        refuse_nonfinite(name, values)
+        require_finite(name, values)
     if domain is None:
         domain = bounding_box(x, t)
     return Observations(x, t, u, domain, source=source)

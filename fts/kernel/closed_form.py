@@ -13,8 +13,7 @@ from jaxtyping import Float
 from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
-from fts.fields.frozen import FrozenField
-from fts.fields.provenance import describe
+from fts.fields.frozen import FrozenField, provenance_of
 from fts.fields.series import Basis, SeriesCoefficients, SeriesFeatures, transform
 from fts.kernel import scattered
 from fts.kernel.posterior import Posterior, PosteriorVariance
@@ -109,7 +108,7 @@ def freeze(posterior: Posterior, observations: Observations) -> FrozenField:
         space=SeriesFeatures(tuple(space), features.astype(np.float32)),
         time=SeriesCoefficients(temporal, coefficients.astype(np.float32)),
         domain=posterior.domain,
-        made=describe(observations, posterior.recipe, parameters, seconds=seconds, device="cpu"),
+        made=provenance_of(observations, posterior.recipe, parameters, seconds=seconds, device="cpu"),
     )
 
 

@@ -18,8 +18,8 @@ from fts.kernel.dense import MOST, DenseLeftOut, on_closed_axes
 from fts.kernel.fourier import PADDING, Arranged, Sums, arrange
 from fts.kernel.normal_equations import build, drawn_error, mean_of, of_scattered, solve
 from fts.kernel.search import Choice, Error, lowered
-from fts.observations import Observations, distinct_rows
-from fts.validation import announce
+from fts.observations import Observations, unique_rows
+from fts.validation import warn_if_long
 
 _SHARE = 0.1  # of the samples, sensors or frames left out
 _COMMON = 8  # samples per frame, at least, for probes to share a clock
@@ -114,7 +114,7 @@ def _staying(observations: Observations, values: np.ndarray, sliced: str, mask: 
 def groupings(observations: Observations, sliced: str) -> list[Int[np.ndarray, " n"] | None]:
     """Ways of leaving samples out, as the group of each sample; None for each by itself."""
     if sliced == "sensors":
-        return [distinct_rows(observations.x)[1], None]
+        return [unique_rows(observations.x)[1], None]
     if sliced == "frames":
         frames, place = np.unique(observations.t, return_inverse=True)
         return [_tiles(observations, len(frames)), place]
@@ -300,7 +300,7 @@ def _prepare(everything: LeftOut, searched: LeftOut, best: Found) -> None:
     """Say how long all samples will take, and solve for them as accurately as the search did."""
     count = len(everything.values)
     seconds = of_scattered(everything.layout, *best)
-    announce(seconds, f"fitting {count:,} samples", "thin them, or give those of a shorter record")
+    warn_if_long(seconds, f"fitting {count:,} samples", "thin them, or give those of a shorter record")
     everything.least = min(everything.least, searched.least)
 
 

@@ -21,7 +21,7 @@ from scipy import fft
 
 from fts.domain import Domain
 from fts.kernel.covariance import Family, Kernel, SampleAxis, kernel
-from fts.observations import distinct_rows
+from fts.observations import unique_rows
 
 PADDING = 2.0  # the circle of an open axis, in its extents
 _PRECISION = 1e-13  # of the Fourier sums, relative to the sum of all strengths
@@ -278,7 +278,7 @@ def arrange(x: Float[np.ndarray, "n d"], t: Float[np.ndarray, " n"], domain: Dom
     if not sliced:
         return Arranged(domain, None, None, (*space, time), (*angles, time.angles(t)), "")
     if sliced == "sensors":
-        points, place = distinct_rows(x)
+        points, place = unique_rows(x)
         periods = tuple(e if closed else None for e, closed in zip(extents, domain.periodic, strict=True))
         part = SampleAxis(points, tuple(extents), periods)
         return Arranged(domain, part, place, (time,), (time.angles(t),), sliced)

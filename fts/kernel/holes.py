@@ -17,7 +17,7 @@ from fts.kernel import normal_equations
 from fts.kernel.covariance import Kernel, SampleAxis, Spectrum, decompose, factors, multiply, rotate
 from fts.kernel.dense import MOST, DenseLeftOut, on_closed_axes
 from fts.kernel.search import Choice, lowered, search
-from fts.observations import Observations, distinct_rows, tensor_axes
+from fts.observations import Observations, tensor_axes, unique_rows
 
 MOST_PER_SAMPLE = 4  # points of the grid per sample beyond which samples count as scattered
 _FEW_HOLES = 0.02  # share up to which what fills them hardly matters
@@ -86,7 +86,7 @@ class Selected:
 
 def holed(observations: Observations, standardized: Float[np.ndarray, " n"]) -> Holed | None:
     """The grid the samples fill in part, or None where they lie anywhere."""
-    sensors, row = distinct_rows(observations.x)
+    sensors, row = unique_rows(observations.x)
     frames, column = np.unique(observations.t, return_inverse=True)
     if len(sensors) * len(frames) > MOST_PER_SAMPLE * len(observations):
         return None

@@ -35,7 +35,7 @@ from fts.kernel.covariance import (
     weights,
 )
 from fts.kernel.fourier import Arranged, Box, Sums, trigonometric
-from fts.observations import distinct_rows
+from fts.observations import unique_rows
 
 Linear = Callable[[np.ndarray], np.ndarray]
 
@@ -226,7 +226,7 @@ class Mean:
         """Values at scattered points."""
         if self.layout.part is None:
             return self.at_rows(self.series, np.zeros(len(t), dtype=int), x, t)
-        points, place = distinct_rows(x if self.layout.sliced == "sensors" else t[:, None])
+        points, place = unique_rows(x if self.layout.sliced == "sensors" else t[:, None])
         return self.at_rows(np.tensordot(self._slices(points), self.series, 1), place, x, t)
 
     def at_rows(
@@ -355,7 +355,7 @@ def drawn_error(
 ) -> Float[np.ndarray, " n"]:
     """One function less its refit, at scattered points."""
     layout = system.layout
-    wanted, place = distinct_rows(x if layout.sliced == "sensors" else t[:, None])
+    wanted, place = unique_rows(x if layout.sliced == "sensors" else t[:, None])
     known, there = prior(system, wanted, rng)
     mean = mean_of(system, refit(sums, system, known, rng))
     truth = mean.at_rows(there, place if layout.sliced else np.zeros(len(t), dtype=int), x, t)

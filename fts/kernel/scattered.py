@@ -18,7 +18,7 @@ from fts.kernel.fourier import Sums, arrange
 from fts.kernel.normal_equations import Mean, Solution, System, build, mean_of, prior, refit, solve
 from fts.kernel.posterior import Posterior, interleaved_halves, nugget_of_halves
 from fts.kernel.search import Choice
-from fts.observations import LEAST_POINTS, Observations, distinct_rows
+from fts.observations import LEAST_POINTS, Observations, unique_rows
 
 _FEW = 8  # samples per sensor, or per frame, at least, for these to be slices
 _MOST_SLICES = 2000  # their kernel matrix is decomposed
@@ -125,7 +125,7 @@ def _sliced(observations: Observations) -> str:
     """Whether sensors or frames recur often enough to be slices."""
     n = len(observations)
     for name, points in (("sensors", observations.x), ("frames", observations.t[:, None])):
-        count = len(distinct_rows(points)[0])
+        count = len(unique_rows(points)[0])
         if count <= min(n / _FEW, _MOST_SLICES, np.sqrt(n)):
             return name
     return ""

@@ -36,8 +36,8 @@ from fts.kernel.posterior import (
     nugget_of_halves,
 )
 from fts.kernel.search import Choice, search
-from fts.observations import LEAST_POINTS, Observations, TooLittle
-from fts.validation import announce
+from fts.observations import LEAST_POINTS, InsufficientData, Observations
+from fts.validation import warn_if_long
 
 BAR_DELAY = 2.0  # seconds; what is faster shows no bar
 _BLOCK = 4096  # grid points of scattered sensors evaluated at once
@@ -183,7 +183,7 @@ def condition(observations: Observations, *, progress: bool = True) -> Separable
     parts = factors(grid.sensors, grid.axes, grid.frames, observations.domain)
     mean, scale = float(grid.values.mean()), float(grid.values.std())
     refuse_constant(grid.values)
-    announce(
+    warn_if_long(
         of_grid(parts),
         f"fitting {len(grid.sensors):,} sensors x {len(grid.frames):,} frames",
         "give every second sensor or frame",
@@ -243,7 +243,7 @@ def refuse_constant(values: Float[np.ndarray, "..."]) -> None:
     """Refuse samples that are all the same."""
     mean = float(values.mean())
     if float(values.std()) <= 1e-12 * max(abs(mean), np.finfo(float).tiny):
-        raise TooLittle(
+        raise InsufficientData(
             f"all samples equal {mean}: a constant field tells no terms apart, measure one that varies"
         )
 

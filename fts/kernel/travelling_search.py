@@ -26,7 +26,7 @@ from fts.kernel.dense import inverse_and_determinant, inverted, residuals_of
 from fts.kernel.posterior import Posterior
 from fts.kernel.search import Choice
 from fts.kernel.travelling import AxisWaves, Part, TravellingPosterior, covariance, line
-from fts.observations import Observations, SensorGrid, distinct_rows
+from fts.observations import Observations, SensorGrid, unique_rows
 
 _IMPOSSIBLE = 1e10  # where rounding leaves nothing to invert
 _STEPS, _MEMORY = 100, 20  # steps of the search at most, and those it remembers
@@ -388,7 +388,7 @@ def _spread_out(observations: Observations, values: np.ndarray, most: int) -> St
     # drawn, since every k-th sensor of a plane may stand in one line
     places = np.random.default_rng(0).permutation(sensors)[:kept]
     times = np.linspace(0, frames - 1, min(frames, most // kept)).round().astype(int)
-    chosen = np.isin(distinct_rows(observations.x)[1], places)
+    chosen = np.isin(unique_rows(observations.x)[1], places)
     chosen &= np.isin(np.searchsorted(grid.frames, observations.t), times)
     return _samples(observations, values, np.flatnonzero(chosen))
 
@@ -401,7 +401,7 @@ def _thinned(
     grid: SensorGrid, observations: Observations, worst: int, most: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows of every k-th frame, left out by sensor; or of every k-th sensor, left out by frame."""
-    place = distinct_rows(observations.x)[1]
+    place = unique_rows(observations.x)[1]
     frame = np.searchsorted(grid.frames, observations.t)
     by_frame = worst > 0
     kept, count = (place, len(grid.sensors)) if by_frame else (frame, len(grid.frames))

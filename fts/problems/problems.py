@@ -58,7 +58,7 @@ class Problem:
 def problem(name: str) -> Problem:
     """The benchmark called `name`; a misspelt name is answered with the nearest one."""
     table = {entry.name: entry for entry in (*_table(), *_further(), *_noisy(), _burgers())}
-    validation.refuse_unless(str, name, "problem", f"give one of {', '.join(map(repr, table))}")
+    validation.require_type(str, name, "problem", f"give one of {', '.join(map(repr, table))}")
     if name not in table:
         # People write titles too: "kuramoto" is near "Kuramoto-Sivashinsky".
         words = {

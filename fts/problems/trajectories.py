@@ -26,7 +26,7 @@ from scipy.interpolate import make_interp_spline
 
 from fts import containers, validation
 from fts.domain import Domain, grid_points
-from fts.observations import LEAST_POINTS, Observations, refuse_nonfinite
+from fts.observations import LEAST_POINTS, Observations, require_finite
 from fts.problems import solvers
 from fts.problems.problems import Problem, problem
 
@@ -98,7 +98,7 @@ class Protocol:
 
 def parse(text: str) -> Protocol:
     """The protocol a text means; an unknown one is answered with those that are known."""
-    validation.refuse_unless(str, text, "protocol", _WRITE)
+    validation.require_type(str, text, "protocol", _WRITE)
     match = re.fullmatch(r"([STRD])(\d+(?:\.\d+)?)(?:-(\d+(?:\.\d+)?))?|(N)(\d+)", text)
     if not match:
         raise ValueError(f"unknown protocol {text!r}: {_WRITE}")
@@ -187,7 +187,7 @@ class Trajectory:
         shape = (*(axis.size for axis in self.axes), self.t.size)
         if self.u.shape != shape:
             raise ValueError(f"u has shape {self.u.shape} but the axes say {shape}: order it (x, [y], t)")
-        refuse_nonfinite("u", self.u)
+        require_finite("u", self.u)
         _refuse_disorder(self.t)
 
     @property
@@ -196,7 +196,7 @@ class Trajectory:
         return grid_points(self.axes)
 
 
-@validation.helpful
+@validation.explain_signature_errors
 def simulate(name: str, *, cache: bool = True) -> Trajectory:
     """The reference trajectory of a benchmark, generated once and then read from the user's cache."""
     entry = problem(name)
@@ -206,16 +206,16 @@ def simulate(name: str, *, cache: bool = True) -> Trajectory:
             _, arrays = containers.load_arrays(path, "trajectory", "it is generated anew")
             return _trajectory(entry, arrays["u"])
         except (ValueError, KeyError, OSError):  # FileError is a ValueError; so is a grid of another shape
-            containers.discarded(path)
+            containers.remove_from_cache(path)
     u = solvers.solve(entry)
     if cache:
-        containers.cached(
+        containers.write_to_cache(
             path, lambda path: containers.save_arrays(path, "trajectory", {"problem": name}, {"u": u})
         )
     return _trajectory(entry, u)
 
 
-@validation.helpful
+@validation.explain_signature_errors
 def observe(trajectory: Trajectory, protocol: str, *, seed: int, noise: float = 0.0) -> Observations:
     """What a protocol takes: "S20" 20 % of the sensors at all frames, "T20" frame 0 among 20 % of the frames.
 
@@ -223,9 +223,9 @@ def observe(trajectory: Trajectory, protocol: str, *, seed: int, noise: float = 
     sensors; "S20-30" is S20 with 30 % of its samples missing. Amounts are nested for one seed. Noise is
     Gaussian, `noise` times the clean field's standard deviation.
     """
-    validation.refuse_unless(Trajectory, trajectory, "trajectory", "give what fts.simulate('ks') returns")
-    validation.refuse_unless(int, seed, "seed", "give a whole number, so that the draw can be repeated")
-    validation.refuse_unless((int, float), noise, "noise", "give 0.1 for 10 % of the field's deviation")
+    validation.require_type(Trajectory, trajectory, "trajectory", "give what fts.simulate('ks') returns")
+    validation.require_type(int, seed, "seed", "give a whole number, so that the draw can be repeated")
+    validation.require_type((int, float), noise, "noise", "give 0.1 for 10 % of the field's deviation")
     if seed < 0:
         raise ValueError(f"seed {seed}: give zero or a positive number")
     kept = parse(protocol)

@@ -46,7 +46,7 @@ def prepare(
     seed: int | None = None,
 ) -> Prepared:
     """Settings for the field and the library, where none are given, and the systems built with them."""
-    validation.refuse_unless(
+    validation.require_type(
         Field, field, "field", "give a field, as fts.fit(observations) or fts.load_field('ks') return it"
     )
     terms = resolve_library(library)
@@ -78,7 +78,7 @@ def resolve_library(library: str | Sequence[str] | Library) -> Library:
     if isinstance(library, Library):
         return library
     texts = (str, list, tuple)
-    validation.refuse_unless(
+    validation.require_type(
         texts, library, "library", "give a name like 'ks', or terms like ['u*u_x', 'u_xx']"
     )
     if isinstance(library, str):
@@ -90,7 +90,7 @@ def resolve_library(library: str | Sequence[str] | Library) -> Library:
     return Library.parse(library)
 
 
-@validation.helpful
+@validation.explain_signature_errors
 def select(
     field: Field,
     library: str | Sequence[str] | Library,

@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from fts.equations.terms import Library
 from fts.fields.frozen import Field
-from fts.observations import TooLittle
+from fts.observations import InsufficientData
 from fts.params.types import WeakParams
 from fts.weak.assembly import WeakSystem, assemble
 
@@ -99,7 +99,7 @@ def _corner(rows: Float[np.ndarray, "m n"], extent: float, periodic: bool, name:
         rows = rows - rows.mean(axis=1, keepdims=True)
     amplitude = np.abs(np.fft.rfft(rows, axis=1)).mean(axis=0)[1:]
     if amplitude.max() == 0.0:
-        raise TooLittle(
+        raise InsufficientData(
             f"the field does not vary along {name}, so terms cannot be told apart: measure a record in which "
             "it does" + ("" if name == "t" else ", or drop the axis")
         )
