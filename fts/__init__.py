@@ -53,9 +53,9 @@ if TYPE_CHECKING:
     from fts.observations import Observations as Observations
     from fts.problems.problems import Problem as Problem
     from fts.problems.problems import problem as problem
-    from fts.problems.released import read_trajectory as read_trajectory
     from fts.problems.trajectories import Trajectory as Trajectory
     from fts.problems.trajectories import observe as observe
+    from fts.problems.trajectories import read_trajectory as read_trajectory
     from fts.problems.trajectories import simulate as simulate
     from fts.selection.selection import Selection as Selection
     from fts.svws.select import select as select
@@ -73,8 +73,7 @@ _HOME = {
     "svws.select": ("select",),
     "discovery.discover": ("Discovery", "discover"),
     "problems.problems": ("Problem", "problem"),
-    "problems.trajectories": ("Trajectory", "observe", "simulate"),
-    "problems.released": ("read_trajectory",),
+    "problems.trajectories": ("Trajectory", "observe", "read_trajectory", "simulate"),
     "explorers.explore": ("explore",),
 }
 

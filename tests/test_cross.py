@@ -19,7 +19,7 @@ from fts.observations import Observations
 from fts.params.paper import LARGE_LIBRARIES
 from fts.problems import metrics
 from fts.problems.development import development, development_names, offered
-from fts.problems.problems import further_names, names, noisy_names, problem
+from fts.problems.problems import names, problem
 from fts.selection import instrumental, moments, refits, support_search
 from fts.selection.instrumental import TWO_FIELDS, TwoFieldsParams
 from fts.selection.moments import regions
@@ -313,7 +313,7 @@ def test_the_method_recovers_what_one_field_does_not() -> None:
     assert whole < 3 * (chosen.seconds["fit"] + chosen.seconds["one_field"]) + 1
 
 
-@pytest.mark.parametrize("name", noisy_names())
+@pytest.mark.parametrize("name", names("noisy"))
 def test_further_problems_satisfy_their_equation(name: str) -> None:
     entry, trajectory = problem(name), fts.simulate(name)
     terms = Library(entry.equation.terms)
@@ -392,7 +392,7 @@ def test_scattered_points_are_halved_too(rng: np.random.Generator) -> None:
 @pytest.mark.parametrize("name", development_names())
 def test_development_problems_satisfy_their_equation_and_are_none_of_the_tables(name: str) -> None:
     entry, trajectory = development(name)
-    assert name not in (*noisy_names(), *names(), *further_names())
+    assert name not in (*names("noisy"), *names(), *names("further"))
     terms = Library(entry.equation.terms)
     field = fts.TabulatedField((*trajectory.axes, trajectory.t), trajectory.u, entry.domain)
     system = build(field, terms, automatic(field, terms), TWO_FIELDS.svws)[0]

@@ -8,7 +8,7 @@ import pytest
 
 import fts
 from fts.params.paper import DEVELOPMENT_SEEDS
-from fts.problems.trajectories import between, drift, parse
+from fts.problems.protocols import between, drift, parse
 from fts.weak.geometry import automatic
 
 SEED = DEVELOPMENT_SEEDS[0]

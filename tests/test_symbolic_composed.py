@@ -8,8 +8,7 @@ import pytest
 import fts
 from fts.domain import Domain
 from fts.fields.given import CallableField
-from fts.problems import solvers
-from fts.problems.problems import further_names, problem
+from fts.problems.problems import names, problem, solve
 from fts.symbolic.composed import COMPOSED, Composed, on_domain, project_out, select_terms
 from fts.symbolic.families import Form
 from fts.symbolic.occupation import state_systems
@@ -83,12 +82,12 @@ def test_patches_keep_their_proportion_to_the_domain():
     assert on_domain(SYMBOLIC.patches, COMPOSED, DOMAIN) == SYMBOLIC.patches
 
 
-@pytest.mark.parametrize("name", further_names())
+@pytest.mark.parametrize("name", names("further"))
 def test_further_problems_converge_and_stay_positive(name: str):
     entry = problem(name)
     u = fts.simulate(name).u
     assert u.min() > 0.05  # powers of u need it
-    finer = solvers.solve(replace(entry, shape=(2 * entry.shape[0], entry.shape[1])))
+    finer = solve(replace(entry, shape=(2 * entry.shape[0], entry.shape[1])))
     np.testing.assert_allclose(finer[::2], u, atol=1e-8)
     assert fts.Equation.parse(str(entry.equation)) == entry.equation
 

@@ -1,17 +1,21 @@
-"""An equation and a state -> later states: exponential time differencing of Fourier coefficients (ETDRK4).
+"""An equation and a state -> later states, on one axis that closes on itself.
 
-Terms linear in u are carried exactly, the others by a fourth-order Runge-Kutta rule between them (Kassam and
-Trefethen). Axes close on themselves; what does not is for the caller to arrange.
+`evolve` is exponential time differencing of Fourier coefficients (ETDRK4, Kassam and Trefethen): linear terms
+are carried exactly, the others by a fourth-order Runge-Kutta rule between them. `evolve_linear` takes any
+time at once where all terms are linear, `evolve_by_lines` integrates any equation by BDF.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Complex, Float
+from scipy.integrate import solve_ivp
 
-from fts.equations.algebra import state
+from fts.equations.algebra import derivative, state
 from fts.equations.equation import Equation
+from fts.equations.expressions import Expression
 from fts.equations.terms import Term
 
 _CONTOUR_POINTS = 32
@@ -75,16 +79,23 @@ def is_linear(term: Term) -> bool:
 def evolve(
     equation: Equation, u: Float[np.ndarray, " nx"], length: float, frames: int, duration: float, steps: int
 ) -> Float[np.ndarray, "nx frames"]:
-    """u of a one-dimensional equation at equal times 0 ... duration, `steps` between two of them."""
-    n = u.size
+    """u at equal times 0 ... duration, `steps` between two of them."""
+    # Products of two or three smooth factors: the upper third is kept empty, so that none folds back.
+    multiplier, rate = semilinear(equation, u.size, length, highest=u.size // 3)
+    return march(stepper(multiplier, duration / (frames - 1) / steps), rate, u, frames, steps)
+
+
+def semilinear(
+    equation: Equation, n: int, length: float, *, highest: int
+) -> tuple[Complex[np.ndarray, " modes"], Rate]:
+    """v_t = L v + N(v) for the Fourier coefficients v: L, and N cut off above the mode `highest`."""
     multiplier, products = np.zeros(n // 2 + 1, dtype=complex), []
     for term, coefficient in zip(equation.terms, equation.coefficients, strict=True):
         if is_linear(term):
             multiplier += coefficient * symbol(term, n, length)
         else:
             products.append((coefficient * symbol(term, n, length), term.q))
-    # Products of two or three smooth factors: the upper third is kept empty, so that none folds back.
-    kept = np.arange(multiplier.size) <= n // 3
+    kept = np.arange(multiplier.size) <= highest
 
     def rate(v: np.ndarray) -> np.ndarray:
         values = np.fft.irfft(v, n=n)
@@ -93,11 +104,49 @@ def evolve(
             total += factor * np.fft.rfft(np.broadcast_to(q(values), values.shape))
         return kept * total
 
-    one = stepper(multiplier, duration / (frames - 1) / steps)
-    v, result = np.fft.rfft(u), np.empty((n, frames))
+    return multiplier, rate
+
+
+def march(
+    step: Stepper, rate: Rate, u: Float[np.ndarray, " nx"], frames: int, steps: int
+) -> Float[np.ndarray, "nx frames"]:
+    """u and the states after every `steps` steps."""
+    v, result = np.fft.rfft(u), np.empty((u.size, frames))
     result[:, 0] = u
     for frame in range(1, frames):
         for _ in range(steps):
-            v = one.advance(v, rate)
-        result[:, frame] = np.fft.irfft(v, n=n)
+            v = step.advance(v, rate)
+        result[:, frame] = np.fft.irfft(v, n=u.size)
     return result
+
+
+def evolve_linear(
+    equation: Equation, u: Float[np.ndarray, " nx"], length: float, t: Float[np.ndarray, " nt"]
+) -> Float[np.ndarray, "nx nt"]:
+    """u of an equation with linear terms only, exactly: every Fourier coefficient times exp(L t)."""
+    multiplier, _ = semilinear(equation, u.size, length, highest=0)
+    exponent = multiplier if np.imag(multiplier).any() else np.real(multiplier)
+    return np.fft.irfft(np.fft.rfft(u)[:, None] * np.exp(exponent[:, None] * t), n=u.size, axis=0)
+
+
+def evolve_by_lines(
+    parts: Sequence[tuple[Any, Expression]],
+    u: Float[np.ndarray, " nx"],
+    t: Float[np.ndarray, " nt"],
+    *,
+    rtol: float,
+    atol: float,
+) -> Float[np.ndarray, "nx nt"]:
+    """u of u_t = sum of D q(u), the D being matrices, dense or sparse: BDF with the exact Jacobian."""
+    slopes = [(matrix, derivative(q)) for matrix, q in parts]
+    solution = solve_ivp(
+        lambda _, u: sum(matrix @ q(u) for matrix, q in parts),
+        (t[0], t[-1]),
+        u,
+        method="BDF",
+        t_eval=t,
+        jac=lambda _, u: sum(matrix * slope(u) for matrix, slope in slopes),
+        rtol=rtol,
+        atol=atol,
+    )
+    return solution.y

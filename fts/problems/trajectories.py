@@ -1,173 +1,29 @@
-"""Values on a grid -> values between its points: what a probe reads that is not where the grid is.
+"""Problem -> Trajectory -> Observations: reference fields and the sparse samples taken of them (A.1).
 
-Along an axis that closes on itself by the trigonometric interpolant, to rounding for a field the grid
-resolves; along others by splines of degree seven, whose error tests/test_data.py measures.
-
-A protocol's text -> which samples it takes: sensors, frames, random points, drifting probes, gaps (A.1).
-
-    S20     20 % of the sensors, at all frames          R20     20 % of all points (x, t), at random
-    T20     20 % of the frames, at all sensors          N500    500 points at random
-    S20-30  the same with 30 % of its samples missing   D20     20 % as many probes as sensors, drifting
-
-For one seed a larger amount contains the smaller one's samples, and fewer gaps contain those of more gaps.
-
-Problem -> Trajectory -> Observations: reference fields and the sparse samples taken of them (A.1).
+A reference is computed once and kept in the user's cache. Released trajectories (PDE-FIND, DeepMoD, MDBench)
+stand in for it where somebody has the files: `source` then names the file with its sha256.
 """
 
-import re
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import platformdirs
-from jaxtyping import Float, Int
-from scipy.interpolate import make_interp_spline
+from jaxtyping import Float
+from scipy.io import loadmat
 
 from fts import containers, validation
 from fts.domain import Domain, grid_points
-from fts.observations import LEAST_POINTS, Observations, require_finite
-from fts.problems import solvers
-from fts.problems.problems import Problem, problem
+from fts.io.formats import COORDINATES
+from fts.observations import Observations, require_finite
+from fts.problems.problems import Problem, problem, solve
+from fts.problems.protocols import NOISE, between, drift, parse, places
 
-_DEGREE = 7
-
-
-def between(
-    axes: Sequence[np.ndarray],
-    periods: Sequence[float | None],
-    u: Float[np.ndarray, "..."],
-    x: Float[np.ndarray, "n d"],
-    frame: Int[np.ndarray, " n"],
-) -> Float[np.ndarray, " n"]:
-    """u(x_i) in frame_i; `u` is shaped (nx, [ny, [nz,]] nt), a period is None where an axis has ends."""
-    interpolants = [_rows(axis, period) for axis, period in zip(axes, periods, strict=True)]
-    values = np.empty(len(x))
-    order = np.argsort(frame, kind="stable")
-    # Frame by frame: rows for every sample at once would be as long as the samples times the grid.
-    for here in np.split(order, np.flatnonzero(np.diff(frame[order])) + 1):
-        first, *rest = (rows(points) for rows, points in zip(interpolants, x[here].T, strict=True))
-        part = np.tensordot(first, u[..., frame[here[0]]], 1)
-        for row in rest:
-            part = np.einsum("nk,nk...->n...", row, part)
-        values[here] = part
-    return values
-
-
-def _rows(axis: np.ndarray, period: float | None) -> Callable[[np.ndarray], np.ndarray]:
-    """Points -> the weights of the grid's values at each of them."""
-    if period is not None:
-        return lambda points: _trigonometric(axis, period, points)
-    return make_interp_spline(axis, np.eye(axis.size), min(_DEGREE, (axis.size - 2) | 1))
-
-
-def _trigonometric(axis: np.ndarray, period: float, points: np.ndarray) -> np.ndarray:
-    """Barycentric weights (-1)^j cot or csc of half the angle to grid point j, which add up to one."""
-    # Sines and cosines of differences from those of the points: a hundredth as many to compute.
-    at, of = np.pi / period * points[:, None], np.pi / period * axis
-    sine = np.sin(at) * np.cos(of) - np.cos(at) * np.sin(of)
-    hit = np.abs(sine) < 1e-14
-    even = axis.size % 2 == 0
-    factor = np.cos(at) * np.cos(of) + np.sin(at) * np.sin(of) if even else 1.0
-    weights = np.where(np.arange(axis.size) % 2, -1.0, 1.0) * factor / np.where(hit, 1.0, sine)
-    weights /= weights.sum(axis=1, keepdims=True)
-    on_grid = hit.any(axis=1)
-    weights[on_grid] = hit[on_grid]
-    return weights
-
-
-_WRITE = (
-    "write S20 (20 % of the sensors), T20 (of the frames), R20 (of all points, at random), "
-    "N500 (500 points), D20 (drifting probes), or S20-30 (30 % of the samples missing)"
-)
-# Streams of the seeded generators: choices of different kinds, and noise, never share draws.
-_SENSORS, _FRAMES, NOISE, _POINTS, _GAPS, _PROBES = 1, 2, 3, 4, 5, 6
-# A probe drifts by at most this share of an axis while the record lasts.
-_DRIFT = 0.1
-
-
-@dataclass(frozen=True)
-class Protocol:
-    """What is taken: its kind, a fraction (for N a number of samples), and the share that is missing."""
-
-    text: str
-    kind: str
-    amount: float
-    missing: float
-
-
-def parse(text: str) -> Protocol:
-    """The protocol a text means; an unknown one is answered with those that are known."""
-    validation.require_type(str, text, "protocol", _WRITE)
-    match = re.fullmatch(r"([STRD])(\d+(?:\.\d+)?)(?:-(\d+(?:\.\d+)?))?|(N)(\d+)", text)
-    if not match:
-        raise ValueError(f"unknown protocol {text!r}: {_WRITE}")
-    if match[4]:
-        return Protocol(text, "N", float(match[5]), 0.0)
-    percent, missing = float(match[2]), float(match[3] or 0)
-    if not (0 < percent <= 100 and missing < 100) or (missing and match[1] == "R"):
-        raise ValueError(f"unknown protocol {text!r}: {_WRITE}")
-    return Protocol(text, match[1], percent / 100, missing / 100)
-
-
-def places(
-    protocol: Protocol, points: int, frames: int, seed: int
-) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
-    """Which of the spatial points (or probes) are sampled, and in which frames: one pair per sample."""
-    if protocol.kind in "RN":
-        every = points * frames
-        count = int(protocol.amount) if protocol.kind == "N" else _count(protocol, every)
-        if not LEAST_POINTS <= count <= every:
-            raise ValueError(
-                f"{protocol.text} asks for {count} of {every} points: take {LEAST_POINTS} to all of them"
-            )
-        chosen = np.sort(np.random.default_rng([seed, _POINTS]).permutation(every)[:count])
-        return np.divmod(chosen, frames)
-    rows, columns = np.arange(points), np.arange(frames)
-    if protocol.kind == "S":
-        order = np.random.default_rng([seed, _SENSORS]).permutation(rows)
-        rows = np.sort(order[: _count(protocol, points)])
-    elif protocol.kind == "D":
-        rows = rows[: _count(protocol, points)]
-    else:
-        later = np.random.default_rng([seed, _FRAMES]).permutation(columns[1:])
-        columns = np.sort(np.concatenate([[0], later[: _count(protocol, frames) - 1]]))
-    row, column = np.repeat(rows, columns.size), np.tile(columns, rows.size)
-    if protocol.missing:
-        # Drawn on the whole grid, as the noise is, so that a denser subset has the sparser one's gaps.
-        kept = np.random.default_rng([seed, _GAPS]).random((points, frames))[row, column] >= protocol.missing
-        row, column = row[kept], column[kept]
-    return row, column
-
-
-def drift(
-    domain: Domain, t: Float[np.ndarray, " nt"], probes: int, seed: int
-) -> Float[np.ndarray, "probes nt d"]:
-    """Where probes are: each starts anywhere and moves steadily, at most a tenth of an axis in the record.
-
-    An axis that closes on itself is gone round; at an end a probe turns back.
-    """
-    rng = np.random.default_rng([seed, _PROBES])
-    # One row per probe, so that the first probes of many are the probes of few.
-    drawn = rng.random((probes, 2, domain.dimension))
-    elapsed = (t - domain.t0) / domain.extents[-1]
-    unit = drawn[:, None, 0] + _DRIFT * (2 * drawn[:, None, 1] - 1) * elapsed[:, None]
-    turned = 1 - np.abs(1 - unit % 2)
-    unit = np.where(domain.periodic, unit % 1, turned)
-    return np.array(domain.low) + np.array(domain.extents[:-1]) * unit
-
-
-def _count(protocol: Protocol, n: int) -> int:
-    # floor, on a product rounded first: 0.29 * 100 is 28.999999999999996.
-    count = int(np.floor(round(protocol.amount * n, 9)))
-    if count < LEAST_POINTS:
-        raise ValueError(
-            f"{protocol.text} keeps {count} of {n}: at least {LEAST_POINTS} are needed, "
-            "take a larger fraction"
-        )
-    return count
-
-
+# Names under which the released files store the field and the times.
+_FIELD = ("usol", "uu", "u", "Expression1")
+_TIME = ("t", "tt")
 # Change when a generator changes, so that cached trajectories of the old one are not used.
 _GENERATOR_VERSION = 1
 
@@ -204,15 +60,21 @@ def simulate(name: str, *, cache: bool = True) -> Trajectory:
     if cache and path.is_file():
         try:
             _, arrays = containers.load_arrays(path, "trajectory", "it is generated anew")
-            return _trajectory(entry, arrays["u"])
+            return _on_grid(entry, arrays["u"])
         except (ValueError, KeyError, OSError):  # FileError is a ValueError; so is a grid of another shape
             containers.remove_from_cache(path)
-    u = solvers.solve(entry)
+    trajectory = reference(entry)
     if cache:
+        header, arrays = {"problem": name}, {"u": trajectory.u}
         containers.write_to_cache(
-            path, lambda path: containers.save_arrays(path, "trajectory", {"problem": name}, {"u": u})
+            path, lambda path: containers.save_arrays(path, "trajectory", header, arrays)
         )
-    return _trajectory(entry, u)
+    return trajectory
+
+
+def reference(entry: Problem) -> Trajectory:
+    """The reference trajectory of any problem, computed now."""
+    return _on_grid(entry, solve(entry))
 
 
 @validation.explain_signature_errors
@@ -267,7 +129,7 @@ def _probed(
     return x, between(trajectory.axes, periods, trajectory.u, x, frame)
 
 
-def _trajectory(entry: Problem, u: np.ndarray) -> Trajectory:
+def _on_grid(entry: Problem, u: np.ndarray) -> Trajectory:
     return Trajectory(entry.axes, entry.frames, u, entry.domain, entry.name, "generated")
 
 
@@ -285,3 +147,73 @@ def _refuse_disorder(t: np.ndarray) -> None:
         raise ValueError(
             f"times go from {t[i]} to {t[i + 1]} at frame {i + 1}: sort the frames, one per time"
         )
+
+
+def read_trajectory(path: str | Path, name: str) -> Trajectory:
+    """The released trajectory of benchmark `name`: a PDE-FIND or DeepMoD `.mat`, or an MDBench `.npz`."""
+    path, entry = Path(path), problem(name)
+    if not path.is_file():
+        raise ValueError(
+            f"no file at {path}: use fts.simulate({name!r}) to regenerate the trajectory instead"
+        )
+    if path.suffix == ".mat":
+        arrays = {key: value for key, value in loadmat(path).items() if not key.startswith("_")}
+    elif path.suffix == ".npz":
+        with np.load(path, allow_pickle=False) as stored:
+            arrays = dict(stored)
+    else:
+        raise ValueError(
+            f"{path.name} is neither .mat nor .npz: give a released file, or use fts.simulate({name!r})"
+        )
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    t, u = _times(arrays, path), _field(arrays, entry, path)
+    return Trajectory(
+        _axes(arrays, entry),
+        t - t[0] + entry.domain.t0,
+        u,
+        entry.domain,
+        name,
+        f"{path.name} sha256:{digest}",
+    )
+
+
+def _times(arrays: Mapping[str, np.ndarray], path: Path) -> np.ndarray:
+    for key in _TIME:
+        if key in arrays:
+            t = np.asarray(arrays[key], dtype=float)
+            # The 2D AD file stores a meshgrid (x, y, t); its times vary along the last axis alone.
+            return t.reshape(-1) if max(t.shape) == t.size else t[(0,) * (t.ndim - 1)]
+    raise ValueError(
+        f"{path.name} has no times ({' or '.join(_TIME)}), only {sorted(arrays)}: is it a released file?"
+    )
+
+
+def _field(arrays: Mapping[str, np.ndarray], entry: Problem, path: Path) -> np.ndarray:
+    for key in _FIELD:
+        if key not in arrays:
+            continue
+        u = np.real(arrays[key]).astype(float)
+        if u.ndim == len(entry.shape) + 1:
+            u = u[..., 0]  # MDBench stores one component per state, and the benchmark's is the first
+        if u.shape == entry.shape:
+            return u
+        raise ValueError(
+            f"{key} in {path.name} has shape {u.shape}, {entry.name!r} has {entry.shape}: wrong problem?"
+        )
+    raise ValueError(
+        f"{path.name} has no field ({', '.join(_FIELD)}), only {sorted(arrays)}: is it a released file?"
+    )
+
+
+def _axes(arrays: Mapping[str, np.ndarray], entry: Problem) -> tuple[np.ndarray, ...]:
+    axes = []
+    for i, (name, regenerated) in enumerate(zip(COORDINATES, entry.axes, strict=False)):
+        stored = arrays.get(name)
+        if stored is None:
+            axes.append(regenerated)
+            continue
+        stored = np.asarray(stored, dtype=float)
+        if max(stored.shape) != stored.size:
+            stored = np.moveaxis(stored, i, 0)[(slice(None), *(0,) * (stored.ndim - 1))]
+        axes.append(stored.reshape(-1))
+    return tuple(axes)

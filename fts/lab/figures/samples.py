@@ -17,7 +17,8 @@ from fts.lab.studies.records import Place, RunRecord, Summary
 from fts.observations import Observations
 from fts.params.paper import SHORT_NAMES
 from fts.plotting import INK, PALETTE, WIDTH, Table, table
-from fts.problems.trajectories import Trajectory, between
+from fts.problems.protocols import between
+from fts.problems.trajectories import Trajectory
 
 TRAVELLING, SEPARABLE = PALETTE[0], PALETTE[1]
 _SPOKEN = {"R20": "points at random", "D20": "drifting probes", "S20-30": "gaps in the grid"}

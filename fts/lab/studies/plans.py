@@ -15,7 +15,7 @@ from fts.lab.studies.published import JOINT_SETTINGS, REGIMES, SELECTOR_REGIMES
 from fts.lab.studies.runs import GENERAL, OURS, Task, discover_task, paper_task, refined_task, weighted_task
 from fts.params.paper import PAPER, REFINED
 from fts.params.types import CrossedParams, FieldParams, SpectralParams, WeakRuleParams
-from fts.problems.problems import further_names, noisy_names
+from fts.problems.problems import names
 from fts.selection.instrumental import TWO_FIELDS
 from fts.symbolic.composed import COMPOSED, ComposedRunParams
 from fts.symbolic.discover import THAW, WEIGH, SymbolicRunParams
@@ -42,13 +42,13 @@ def cross(seeds: tuple[int, ...]) -> Iterator[Task]:
 
 def _crossings() -> Iterator[tuple[str, str, str, float, str]]:
     """Row, problem, protocol, noise and library."""
-    for level, problem in product(_HEAVY_NOISE, noisy_names()):
+    for level, problem in product(_HEAVY_NOISE, names("noisy")):
         yield "43 terms", problem, "S100", level, ""
     for level, regime in product(NOISE_LEVELS[::-1], REGIMES):
         yield "paper's terms", *regime, level, ""
     for problem, protocol in REGIMES:
         yield "43 terms", problem, protocol, 0.0, "powers 2D" if problem == "ad" else "powers"
-    for level, protocol, problem in product((0.1, 0.2), ("S20", "T20"), noisy_names()):
+    for level, protocol, problem in product((0.1, 0.2), ("S20", "T20"), names("noisy")):
         yield "43 terms", problem, protocol, level, ""
 
 
@@ -65,7 +65,7 @@ def verdicts(seeds: tuple[int, ...]) -> Iterator[Task]:
         )
     for level, seed, further in product(_BURGERS_NOISE, seeds, range(_BURGERS_LAYOUTS)):
         yield replace(discover_task("verdicts", "burgers", "S20", seed + further, level), row="defaults")
-    for level, problem, seed in product(_LARGE_NOISE, noisy_names(), seeds):
+    for level, problem, seed in product(_LARGE_NOISE, names("noisy"), seeds):
         yield replace(discover_task("verdicts", problem, "S100", seed, level), row="43 terms")
 
 
@@ -262,7 +262,7 @@ def symbolic_rivals(seeds: tuple[int, ...]) -> Iterator[Task]:
 def symbolic_composed(seeds: tuple[int, ...]) -> Iterator[Task]:
     """Beyond the paper: operators and two functions searched together, clean and with 5 % noise."""
     params = ComposedRunParams(FieldParams("kernel"), COMPOSED)
-    for level, problem, seed in product(_COMPOSED_NOISE, further_names(), seeds):
+    for level, problem, seed in product(_COMPOSED_NOISE, names("further"), seeds):
         yield Task("symbolic_composed", problem, "S20", seed, level, "kernel", "composed", params)
 
 
