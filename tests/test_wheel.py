@@ -1,5 +1,6 @@
-"""The wheel, without the checkout and without torch or matplotlib: the first example, and `fts discover`."""
+"""The wheel without checkout, laboratory, torch or matplotlib: the first example, and `fts discover`."""
 
+import ast
 import os
 import re
 import subprocess
@@ -16,6 +17,8 @@ for name in ("torch", "matplotlib", "sympy", "distributed", "pysindy", "ipywidge
     sys.modules[name] = None
 import fts
 """
+
+EVERYTHING = "import sys\nimport fts\n"
 
 
 @pytest.fixture(scope="module")
@@ -52,12 +55,52 @@ def site(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "site"
 
 
-def _run(site: Path, code: str, *arguments: str) -> subprocess.CompletedProcess:
+def _run(site: Path, code: str, *arguments: str, hidden: str = HIDDEN) -> subprocess.CompletedProcess:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("FTS_")} | {
         "PYTHONPATH": str(site)
     }
-    command = [sys.executable, "-c", HIDDEN + f"assert fts.__file__.startswith({str(site)!r})\n" + code]
+    command = [sys.executable, "-c", hidden + f"assert fts.__file__.startswith({str(site)!r})\n" + code]
     return subprocess.run([*command, *arguments], capture_output=True, text=True, cwd=site, env=environment)
+
+
+def test_nothing_a_user_runs_imports_the_laboratory(root: Path) -> None:
+    def imports(path: Path) -> set[str]:
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        modules = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+        members = [(node.module, node.names) for node in nodes if isinstance(node, ast.ImportFrom)]
+        return modules | {f"{module}.{alias.name}" for module, names in members for alias in names}
+
+    package = root / "fts"
+    outside = [path for path in package.rglob("*.py") if path.relative_to(package).parts[0] != "lab"]
+    importers = [path.name for path in outside if any(name.startswith("fts.lab") for name in imports(path))]
+    assert len(outside) > 80
+    assert importers == []
+
+
+@pytest.mark.slow
+def test_the_wheel_has_types_and_pages_and_no_laboratory(site: Path) -> None:
+    package = site / "fts"
+    assert (package / "py.typed").is_file()
+    assert (package / "explorers" / "js" / "main.js").is_file()
+    assert list(package.rglob("report.css"))
+    assert not (package / "lab").exists()
+
+
+@pytest.mark.slow
+def test_explorers_and_reports_need_no_laboratory(site: Path, root: Path, tmp_path: Path) -> None:
+    _write_heat(tmp_path / "heat.csv")
+    code = f"""
+import os
+from fts import cli
+os.environ["FTS_FIELDS"] = {str(root / "book" / "fields")!r}
+field = fts.load_field("ks", "S20", seed=1301)
+fts.explore(field, library="ks")
+sys.exit(cli.main(sys.argv[1:]))
+"""
+    arguments = ("discover", str(tmp_path / "heat.csv"), "--library", "u", "u_x", "u_xx", "--quiet")
+    report = _run(site, code, *arguments, "--report", str(tmp_path / "heat.html"), hidden=EVERYTHING)
+    assert report.returncode in (0, 1), report.stderr
+    assert "u_xx" in (tmp_path / "heat.html").read_text()
 
 
 @pytest.mark.slow
@@ -71,9 +114,7 @@ def test_the_first_example_of_the_readme_runs_from_the_wheel(site: Path, root: P
 
 @pytest.mark.slow
 def test_the_command_runs_from_the_wheel_and_asks_for_what_is_missing(site: Path, tmp_path: Path) -> None:
-    x, t = (a.ravel() for a in np.meshgrid(np.linspace(0, 6, 30), np.linspace(0, 1, 30), indexing="ij"))
-    u = np.exp(-0.3 * t) * np.sin(x) + 0.5 * np.exp(-1.2 * t) * np.cos(2 * x)
-    np.savetxt(tmp_path / "heat.csv", np.column_stack([x, t, u]), delimiter=",", header="x,t,u", comments="")
+    _write_heat(tmp_path / "heat.csv")
     command = "from fts import cli\nsys.exit(cli.main(sys.argv[1:]))"
     found = ("discover", str(tmp_path / "heat.csv"), "--library", "u", "u_x", "u_xx", "--quiet")
     done = _run(site, command, *found)
@@ -86,3 +127,9 @@ def test_the_command_runs_from_the_wheel_and_asks_for_what_is_missing(site: Path
     assert (report.returncode, "pip install 'fts[plots]'" in report.stderr) == (2, True)
     loaded = _run(site, "fts.load_field('ks')")
     assert "set FTS_FIELDS" in loaded.stderr
+
+
+def _write_heat(path: Path) -> None:
+    x, t = (a.ravel() for a in np.meshgrid(np.linspace(0, 6, 30), np.linspace(0, 1, 30), indexing="ij"))
+    u = np.exp(-0.3 * t) * np.sin(x) + 0.5 * np.exp(-1.2 * t) * np.cos(2 * x)
+    np.savetxt(path, np.column_stack([x, t, u]), delimiter=",", header="x,t,u", comments="")
