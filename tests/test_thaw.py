@@ -110,7 +110,7 @@ def _equation(text):
 def test_the_equation_comes_back_with_the_noise_and_wants_nothing(rng):
     field, observations = _field_and_samples(rng, 0.05)
     found = thaw_equation(observations, field, _equation("u_t = -0.8 u*u_x + 0.15 u_xx"), LIBRARY)
-    assert found.stretches == 1
+    assert found.windows == 1
     assert found.wanted == {}
     assert found.misfit == pytest.approx(0.05 * observations.y.std(), rel=0.15)
     for name, true in (("u*u_x", -1.0), ("u_xx", 0.1)):

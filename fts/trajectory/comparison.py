@@ -1,24 +1,19 @@
-"""A fitted support -> what its information says of coefficients, and of other supports to second order.
+"""Samples and first supports -> the support whose equation fits the samples best, and its rivals.
 
-Around a fit chi^2 is a quadratic form of all coefficients, those of terms left out too: what a support gains
-is a small solve, and no integration.
-
-Samples and first supports -> the support whose equation follows the samples best, and its rivals.
-
-Supports are proposed to second order around the best (`around`), fitted in turn, and compared by
+Around a fit chi^2 is a quadratic form of all coefficients, those of terms left out too: what another support
+gains, to second order, is a small solve and no integration. Supports are proposed so around the best, fitted
+in turn, and compared by
 
     chi^2 + per_term * number of terms,   chi^2 = squared residuals / noise^2 + prior of the states.
 
-Samples, their frozen field and a selected equation -> the same equation, as exact as the samples allow.
-
-Selection needs no equation in the fit. Afterwards the terms are known, and using them is no longer circular:
-the equation is integrated and fitted to the raw samples, from the frozen field and the selected coefficients
-on. What is left over can be held against the noise, and every term left out says whether it is wanted.
+Thawing fits one selected equation. Selection needs no equation in the fit of the field; afterwards the terms
+are known, and using them is no longer circular: from the frozen field and the selected coefficients on, the
+equation is integrated and fitted to the raw samples. What is left over can be held against the noise, and a
+score test of every term left out says whether it is wanted.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 import numpy as np
 from jaxtyping import Float
@@ -27,100 +22,15 @@ from fts.equations.equation import Equation
 from fts.equations.terms import Library
 from fts.fields.frozen import Field
 from fts.observations import Observations
+from fts.selection.support_search import Support, neighbours, subsets
 from fts.trajectory.fit import TrajectoryFit, fit_trajectory, multiple_shooting
 from fts.trajectory.integration import FORECAST, ForecastParams
 from fts.trajectory.windows import Record
 
-Support = tuple[int, ...]
 # Directions the samples say nothing about, relative to those they know best.
 _UNSEEN = 1e-10
 # All supports of up to so many terms are looked at in libraries up to that size.
 _LARGEST_SUPPORT, _LARGEST_LIBRARY = 5, 14
-
-
-def standard_errors(fit: TrajectoryFit) -> Float[np.ndarray, " J"]:
-    """Standard errors of the coefficients in the support."""
-    inside, result = list(fit.support), np.zeros(len(fit.xi))
-    covariance = np.linalg.pinv(fit.information[np.ix_(inside, inside)], hermitian=True)
-    result[inside] = np.sqrt(np.maximum(np.diag(covariance), 0))
-    return result
-
-
-def score_tests(fit: TrajectoryFit) -> dict[int, tuple[float, float]]:
-    """For every term left out its coefficient if it were added, and the standard error of that."""
-    inside, found = list(fit.support), {}
-    for j in range(len(fit.xi)):
-        if j in inside:
-            continue
-        column = fit.information[inside, j]
-        share = np.linalg.lstsq(fit.information[np.ix_(inside, inside)], column, rcond=None)[0]
-        own = fit.information[j, j] - column @ share
-        if own > _UNSEEN * fit.information[j, j]:
-            found[j] = (float((fit.score[j] - fit.score[inside] @ share) / own), float(own**-0.5))
-        else:
-            found[j] = (0.0, float("inf"))
-    return found
-
-
-def second_order_search(best: TrajectoryFit, params: ForecastParams) -> list[Support]:
-    """Other supports that may cost less than the best or little more, cheapest first."""
-    scaled, target, _ = _quadratic_form(best)
-
-    def cost(support: Support) -> float:
-        return params.per_term * len(support) - _gain(scaled, target, support)
-
-    own = cost(best.support)
-    costs = sorted((cost(one) - own, one) for one in _around(best))
-    return [support for more, support in costs if more < params.promising]
-
-
-def second_order_rivals(best: TrajectoryFit, params: ForecastParams) -> list[Support]:
-    """Supports without one of the best one's terms that may leave as little, one more term allowed."""
-    scaled, target, _ = _quadratic_form(best)
-    most = _gain(scaled, target, best.support)
-    lost = [(most - _gain(scaled, target, s), s) for s in _around(best) if not set(best.support) <= set(s)]
-    # To second order only: exact samples make a tiny error of the state look like a large gap.
-    limit = max(params.hopeless, params.unexplained * most)
-    return [support for gap, support in sorted(lost) if gap < limit]
-
-
-def second_order_coefficients(best: TrajectoryFit, support: Support) -> Float[np.ndarray, " J"]:
-    """Where a fit of another support begins."""
-    scaled, target, units = _quadratic_form(best)
-    xi = np.zeros(len(target))
-    xi[list(support)] = _solved(scaled, target, support) / units[list(support)]
-    return xi
-
-
-def _around(best: TrajectoryFit) -> Iterable[Support]:
-    """All supports of up to one term more; in a large library those that differ by a term or two."""
-    J, most = len(best.xi), min(len(best.support) + 1, _LARGEST_SUPPORT)
-    if J > _LARGEST_LIBRARY:
-        return _neighbours(best.support, J)
-    return (support for m in range(1, most + 1) for support in combinations(range(J), m))
-
-
-def _neighbours(support: Support, J: int) -> set[Support]:
-    """The support with a term removed, added or exchanged."""
-    fewer = [tuple(j for j in support if j != gone) for gone in support]
-    more = {tuple(sorted((*part, j))) for part in (support, *fewer) for j in range(J) if j not in part}
-    return {part for part in (*fewer, *more) if part}
-
-
-def _quadratic_form(fit: TrajectoryFit) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Information in unit diagonal, the linear part of chi^2 around zero, and the units."""
-    units = np.sqrt(np.maximum(np.diag(fit.information), np.finfo(float).tiny))
-    scaled = fit.information / np.outer(units, units)
-    return scaled, scaled @ (fit.xi * units) + fit.score / units, units
-
-
-def _gain(scaled: np.ndarray, target: np.ndarray, support: Support) -> float:
-    return float(target[list(support)] @ _solved(scaled, target, support))
-
-
-def _solved(scaled: np.ndarray, target: np.ndarray, support: Support) -> np.ndarray:
-    inside = list(support)
-    return np.linalg.solve(scaled[np.ix_(inside, inside)] + _UNSEEN * np.eye(len(inside)), target[inside])
 
 
 @dataclass(frozen=True)
@@ -138,9 +48,9 @@ class Comparison:
         """The support preferred: that which explains the samples at the least cost, unless said otherwise."""
         return self.fits[0]
 
-    def preferring(self, one: int) -> "Comparison":
+    def preferring(self, preferred: int) -> "Comparison":
         """The same with another fit first."""
-        order = [one, *(i for i in range(len(self.fits)) if i != one)]
+        order = [preferred, *(i for i in range(len(self.fits)) if i != preferred)]
         fits, costs = tuple(self.fits[i] for i in order), tuple(self.costs[i] for i in order)
         return replace(self, fits=fits, costs=costs)
 
@@ -148,6 +58,52 @@ class Comparison:
         """By how much another fit is worse, in squared noise units; a term more is not held against it."""
         spare = max(len(self.fits[other].support) - len(self.best.support), 0)
         return self.costs[other] - self.costs[0] - self.per_term * spare
+
+
+@dataclass(frozen=True)
+class ThawedEquation:
+    """An equation fitted to the samples by integrating it."""
+
+    equation: Equation
+    standard_errors: dict[str, float]
+    misfit: float  # root mean square of samples minus solution: the noise, if the equation is right
+    noise: float  # as the frozen field estimates it
+    wanted: dict[str, float]  # terms left out that the samples ask for, and by how many standard errors
+    windows: int  # of the record, each integrated from a state of its own
+
+    def __str__(self) -> str:
+        lines = [str(self.equation)]
+        for term, value in zip(self.equation.terms, self.equation.coefficients, strict=True):
+            lines.append(f"  {term}: {value:.6g} ± {self.standard_errors[str(term)]:.2g}")
+        lines.append(
+            f"misses the samples by {self.misfit:.3g}; the field estimates a noise of {self.noise:.3g}"
+        )
+        wanted = self.wanted.items()
+        lines += [f"- the samples ask for {name} ({ratio:.1f} standard errors)" for name, ratio in wanted]
+        return "\n".join(lines)
+
+
+def thaw_equation(
+    observations: Observations,
+    field: Field,
+    equation: Equation,
+    library: Library,
+    params: ForecastParams = FORECAST,
+) -> ThawedEquation:
+    """`equation` fitted to the observations; terms of `library` that it leaves out are tested beside it."""
+    if not len(equation.terms):
+        raise ValueError("an empty equation moves nothing: select terms first")
+    record, (fit,) = multiple_shooting(observations, field, library, [equation.on(library)], params)
+    errors, inside = standard_errors(fit), list(fit.support)
+    ratios = {library.names[j]: abs(value) / error for j, (value, error) in score_tests(fit).items()}
+    return ThawedEquation(
+        equation=Equation(tuple(library[j] for j in inside), fit.xi[inside]),
+        standard_errors={str(library[j]): float(errors[j]) for j in inside},
+        misfit=fit.misfit,
+        noise=record.noise,
+        wanted={name: ratio for name, ratio in ratios.items() if ratio >= params.wanted},
+        windows=len(record.windows),
+    )
 
 
 def compare_supports(
@@ -160,14 +116,13 @@ def compare_supports(
 ) -> Comparison:
     """The comparison that begins with the supports of `starts`; `step` is called after every fit."""
     record, first = multiple_shooting(observations, field, library, starts, params, step)
-    known: dict[Support, TrajectoryFit | None] = {one.support: one for one in first}
+    known: dict[Support, TrajectoryFit | None] = {fit.support: fit for fit in first}
 
     def fit(around: TrajectoryFit, supports: Iterable[Support]) -> None:
         new = [support for support in supports if support not in known][: params.proposals]
         for support in new:
-            known[support] = fit_trajectory(
-                record, library, second_order_coefficients(around, support), params, around.states
-            )
+            xi = second_order_coefficients(around, support)
+            known[support] = fit_trajectory(record, library, xi, params, around.states)
             step()
 
     for _ in range(params.rounds):
@@ -184,59 +139,87 @@ def compare_supports(
 def _ranked(
     record: Record, known: dict[Support, TrajectoryFit | None], params: ForecastParams
 ) -> list[tuple[float, TrajectoryFit]]:
-    fits = [one for one in known.values() if one is not None]
+    fits = [fit for fit in known.values() if fit is not None]
     # A term that does next to nothing explains the integrator's error, or the field's truncation.
-    fits = [one for one in fits if one.least_share >= params.least_share] or fits
+    fits = [fit for fit in fits if fit.least_share >= params.least_share] or fits
     # Below the integrator's own error differences mean nothing.
-    noise = max(min(one.misfit for one in fits), params.least_noise * record.scale)
-    costs = [one.square / noise**2 + one.prior + params.per_term * len(one.support) for one in fits]
+    noise = max(min(fit.misfit for fit in fits), params.least_noise * record.scale)
+    costs = [fit.square / noise**2 + fit.prior + params.per_term * len(fit.support) for fit in fits]
     return sorted(zip(costs, fits, strict=True), key=lambda pair: pair[0])
 
 
-@dataclass(frozen=True)
-class ThawedEquation:
-    """An equation fitted to the samples by integrating it."""
-
-    equation: Equation
-    standard_errors: dict[str, float]
-    misfit: float  # root mean square of samples minus solution: the noise, if the equation is right
-    noise: float  # as the frozen field estimates it
-    wanted: dict[str, float]  # terms left out that the samples ask for, and by how many standard errors
-    stretches: int  # of the record, each followed from a state of its own
-
-    def __str__(self) -> str:
-        lines = [str(self.equation)]
-        for term, value in zip(self.equation.terms, self.equation.coefficients, strict=True):
-            lines.append(f"  {term}: {value:.6g} ± {self.standard_errors[str(term)]:.2g}")
-        lines.append(
-            f"misses the samples by {self.misfit:.3g}; the field estimates a noise of {self.noise:.3g}"
-        )
-        lines += [
-            f"- the samples ask for {name} ({ratio:.1f} standard errors)"
-            for name, ratio in self.wanted.items()
-        ]
-        return "\n".join(lines)
+def standard_errors(fit: TrajectoryFit) -> Float[np.ndarray, " J"]:
+    """Standard errors of the coefficients in the support."""
+    inside, errors = list(fit.support), np.zeros(len(fit.xi))
+    covariance = np.linalg.pinv(fit.information[np.ix_(inside, inside)], hermitian=True)
+    errors[inside] = np.sqrt(np.maximum(np.diag(covariance), 0))
+    return errors
 
 
-def thaw_equation(
-    observations: Observations,
-    field: Field,
-    equation: Equation,
-    library: Library,
-    params: ForecastParams = FORECAST,
-) -> ThawedEquation:
-    """`equation` fitted to the observations; terms of `library` that it leaves out are judged beside it."""
-    if not len(equation.terms):
-        raise ValueError("an empty equation moves nothing: select terms first")
-    xi = equation.on(library)
-    record, (fit,) = multiple_shooting(observations, field, library, [xi], params)
-    errors, inside = standard_errors(fit), list(fit.support)
-    ratios = {library.names[j]: abs(value) / error for j, (value, error) in score_tests(fit).items()}
-    return ThawedEquation(
-        equation=Equation(tuple(library[j] for j in inside), fit.xi[inside]),
-        standard_errors={str(library[j]): float(errors[j]) for j in inside},
-        misfit=fit.misfit,
-        noise=record.noise,
-        wanted={name: ratio for name, ratio in ratios.items() if ratio >= params.wanted},
-        stretches=len(record.windows),
-    )
+def score_tests(fit: TrajectoryFit) -> dict[int, tuple[float, float]]:
+    """For every term left out its coefficient if it were added, and the standard error of that."""
+    inside, tests = list(fit.support), {}
+    for j in (j for j in range(len(fit.xi)) if j not in inside):
+        column = fit.information[inside, j]
+        share = np.linalg.lstsq(fit.information[np.ix_(inside, inside)], column, rcond=None)[0]
+        schur = fit.information[j, j] - column @ share
+        if schur > _UNSEEN * fit.information[j, j]:
+            tests[j] = (float((fit.score[j] - fit.score[inside] @ share) / schur), float(schur**-0.5))
+        else:
+            tests[j] = (0.0, float("inf"))
+    return tests
+
+
+def second_order_search(best: TrajectoryFit, params: ForecastParams) -> list[Support]:
+    """Other supports that may cost less than the best or little more, cheapest first."""
+    scaled, target, _ = _quadratic_form(best)
+
+    def cost(support: Support) -> float:
+        return params.per_term * len(support) - _gain(scaled, target, support)
+
+    least = cost(best.support)
+    costs = sorted((cost(support) - least, support) for support in _supports_around(best))
+    return [support for more, support in costs if more < params.promising]
+
+
+def second_order_rivals(best: TrajectoryFit, params: ForecastParams) -> list[Support]:
+    """Supports without one of the best one's terms that may leave as little, one more term allowed."""
+    scaled, target, _ = _quadratic_form(best)
+    most = _gain(scaled, target, best.support)
+    rivals = (support for support in _supports_around(best) if not set(best.support) <= set(support))
+    lost = sorted((most - _gain(scaled, target, support), support) for support in rivals)
+    # To second order only: exact samples make a tiny error of the state look like a large gap.
+    limit = max(params.hopeless, params.unexplained * most)
+    return [support for gap, support in lost if gap < limit]
+
+
+def second_order_coefficients(best: TrajectoryFit, support: Support) -> Float[np.ndarray, " J"]:
+    """Where a fit of another support begins."""
+    scaled, target, units = _quadratic_form(best)
+    xi, inside = np.zeros(len(target)), list(support)
+    xi[inside] = _solved(scaled, target, support) / units[inside]
+    return xi
+
+
+def _supports_around(best: TrajectoryFit) -> Iterable[Support]:
+    """All supports of up to one term more; in a large library those that differ by a term or two."""
+    terms = range(len(best.xi))
+    if len(terms) > _LARGEST_LIBRARY:
+        return neighbours(best.support, terms)
+    return subsets(terms, min(len(best.support) + 1, _LARGEST_SUPPORT))
+
+
+def _quadratic_form(fit: TrajectoryFit) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Information in unit diagonal, the linear part of chi^2 around zero, and the units."""
+    units = np.sqrt(np.maximum(np.diag(fit.information), np.finfo(float).tiny))
+    scaled = fit.information / np.outer(units, units)
+    return scaled, scaled @ (fit.xi * units) + fit.score / units, units
+
+
+def _gain(scaled: np.ndarray, target: np.ndarray, support: Support) -> float:
+    return float(target[list(support)] @ _solved(scaled, target, support))
+
+
+def _solved(scaled: np.ndarray, target: np.ndarray, support: Support) -> np.ndarray:
+    inside = list(support)
+    return np.linalg.solve(scaled[np.ix_(inside, inside)] + _UNSEEN * np.eye(len(inside)), target[inside])

@@ -1,16 +1,15 @@
-"""A record and a support -> coefficients and states that follow the samples best: Gauss-Newton steps.
+"""Samples and a support -> the coefficients that fit best, by multiple shooting and Gauss-Newton.
 
-States are unknown too, with a Gaussian prior of the waves' sizes, and are eliminated window by window. What
-remains is the information that the samples hold about the coefficients of *all* terms, those left out too:
+The state each window begins with is unknown, too, with a Gaussian prior of the waves' sizes, and is
+eliminated window by window. What remains is the information that the samples hold about the coefficients of
+*all* terms, those left out too:
 
     information = sum_windows J^T (1 - J_a H^-1 J_a^T / s^2) J / s^2,   H = J_a^T J_a / s^2 + prior,
 
 with J the tangents along the coefficients, J_a those along the state, s the noise.
 
-Samples, their frozen field and equations to begin with -> stretches of the record they can be followed in.
-
-One long stretch says most about the coefficients; a chaotic or badly begun equation is followed only in
-shorter ones. The fewest are taken in which one of the equations follows the samples as well as in more.
+One long window says most about the coefficients; a chaotic equation, or one that is far off at the start, is
+followed only in shorter ones. The fewest are taken in which an equation fits the samples as well as in more.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,6 +21,7 @@ from jaxtyping import Float
 from fts.equations.terms import Library
 from fts.fields.frozen import Field
 from fts.observations import Observations
+from fts.selection.support_search import Support
 from fts.trajectory.integration import Flow, ForecastParams, Unbounded
 from fts.trajectory.windows import Record, Window, resolved_record, shooting_windows
 
@@ -32,24 +32,23 @@ _HALVINGS = 4
 _LARGEST, _SMALLEST = 1e60, 1e-100
 
 
+class NotApplicable(ValueError):
+    """Samples to which no equation can be fitted here, whichever it is, with the reason."""
+
+
 @dataclass(frozen=True)
 class TrajectoryFit:
-    """A support fitted to the samples through its own equation."""
+    """A support fitted to the samples through the solution of its equation."""
 
-    support: tuple[int, ...]
+    support: Support
     xi: Float[np.ndarray, " J"]
     states: tuple[np.ndarray, ...]  # amplitudes each window begins with
-    residuals: tuple[np.ndarray, ...]
+    square: float  # sum of the squared residuals
     freedom: float  # samples less fitted numbers
     prior: float  # what the states cost, in squared deviations
     information: Float[np.ndarray, "J J"]  # in units of the misfit squared
     score: Float[np.ndarray, " J"]
     reach: Float[np.ndarray, "J J"]  # products of the tangents along the coefficients: how far each moves u
-
-    @property
-    def square(self) -> float:
-        """Sum of the squared residuals."""
-        return float(sum(one @ one for one in self.residuals))
 
     @property
     def misfit(self) -> float:
@@ -80,7 +79,7 @@ class Linearization:
     @property
     def square(self) -> float:
         """Sum of the squared residuals."""
-        return float(sum(one @ one for one in self.residuals))
+        return float(sum(residual @ residual for residual in self.residuals))
 
 
 @dataclass(frozen=True)
@@ -93,6 +92,76 @@ class _NormalEquations:
     freedom: float  # of the samples, once the states are fitted
 
 
+def multiple_shooting(
+    observations: Observations,
+    field: Field,
+    library: Library,
+    starts: Sequence[Float[np.ndarray, " J"]],
+    params: ForecastParams,
+    step: Callable[[], object] = lambda: None,
+) -> tuple[Record, tuple[TrajectoryFit, ...]]:
+    """The record in windows, and every start that can be integrated fitted to it; `step` follows each fit."""
+    domain = observations.domain
+    if domain.dimension != 1 or not domain.periodic[0]:
+        raise NotApplicable(
+            "an equation is followed on one periodic axis: say domain=... with periodic=(True,)"
+        )
+    whole = resolved_record(field, observations, params)
+    if whole is None:
+        raise NotApplicable(f"the field has more than {params.most_waves} waves: follow a shorter axis")
+    # As many steps as the fastest product needs.
+    rates = [Flow(library, xi, whole.grid).fastest(observations.y, whole.waves) for xi in starts]
+    turns = max(rates) * domain.extents[-1] / params.courant
+    steps = int(np.clip(np.ceil(turns), params.steps, params.most_steps))
+    per_step = (len(whole.spread) + len(library) + 1) * whole.grid.points
+    shortest = -(-steps // params.windows[-1])
+    if shortest * per_step > params.budget:
+        raise NotApplicable(f"a stretch of {shortest} steps costs too much: follow a shorter record")
+    kept: tuple[Record, tuple[TrajectoryFit, ...]] | None = None
+    least = np.inf
+    for count in params.windows:
+        last, each = count == params.windows[-1], -(-steps // count)
+        affordable = params.budget // (each * per_step)
+        if not affordable:
+            continue
+        record = shooting_windows(whole, field, observations, count, each, params, affordable)
+        fits = _fitted(record, library, starts, params, step, patient=last)
+        misfit = min((fit.misfit for fit in fits), default=np.inf)
+        if misfit < params.better * least:
+            kept, least = (record, fits), misfit
+        elif kept is not None:
+            break
+        if misfit <= max(params.follows * record.noise, params.negligible * record.scale):
+            break
+    if kept is None:
+        raise Unbounded("no equation proposed can be integrated: their solutions grow without bound")
+    return kept
+
+
+def _fitted(
+    record: Record,
+    library: Library,
+    starts: Sequence[np.ndarray],
+    params: ForecastParams,
+    step: Callable[[], object],
+    *,
+    patient: bool,
+) -> tuple[TrajectoryFit, ...]:
+    """Starts fitted that one pass brings near; none where it tells that windows so long are too long."""
+    probes = [gauss_newton(record, library, xi, replace(params, passes=1)) for xi in starts]
+    reached = [probe for probe in probes if probe is not None]
+    least = min((probe.square for probe in reached), default=np.inf)
+    # Noise is no sign that an equation was lost.
+    if least > record.samples * ((params.lost * record.scale) ** 2 + record.noise**2) and not patient:
+        return ()
+    fits = []
+    for probe in reached:
+        if probe.square <= params.near**2 * least:
+            fits.append(fit_trajectory(record, library, probe.xi, params, probe.states))
+            step()
+    return tuple(fit for fit in fits if fit is not None)
+
+
 def fit_trajectory(
     record: Record,
     library: Library,
@@ -101,23 +170,23 @@ def fit_trajectory(
     states: tuple[np.ndarray, ...] | None = None,
 ) -> TrajectoryFit | None:
     """The support of `xi` fitted from there on, and from `states`; None where it cannot be integrated."""
-    near = gauss_newton(record, library, xi, params, states)
-    seen = near and _integrate(record, library, near.xi, _resolved_states(record, near, params))
-    if near is None or seen is None:
+    best = gauss_newton(record, library, xi, params, states)
+    resolved = best and _linearize(record, library, best.xi, _resolved_states(record, best, params))
+    if best is None or resolved is None:
         return None
-    now = replace(near, tangents=seen.tangents)
-    normal, inside = _normal_equations(record, now, _variance(record, now, params)), np.flatnonzero(xi)
-    along = [tangents[:, len(record.spread) :] for tangents in now.tangents]
+    best = replace(best, tangents=resolved.tangents)
+    normal, inside = _normal_equations(record, best, _variance(record, best, params)), np.flatnonzero(xi)
+    along = [tangents[:, len(record.spread) :] for tangents in best.tangents]
     return TrajectoryFit(
         support=tuple(int(j) for j in inside),
-        xi=now.xi,
-        states=now.states,
-        residuals=now.residuals,
+        xi=best.xi,
+        states=best.states,
+        square=best.square,
         freedom=max(normal.freedom - len(inside), 1.0),
-        prior=_prior(record, now),
+        prior=_prior(record, best),
         information=normal.information,
         score=normal.score,
-        reach=np.asarray(sum(one.T @ one for one in along)),
+        reach=np.asarray(sum(tangents.T @ tangents for tangents in along)),
     )
 
 
@@ -128,23 +197,23 @@ def gauss_newton(
     params: ForecastParams,
     states: tuple[np.ndarray, ...] | None = None,
 ) -> Linearization | None:
-    """Where the support of `xi` is after some passes; terms left out, tangents too, take no part in them."""
+    """Where the support of `xi` is after some steps; terms left out, tangents too, take no part in them."""
     inside = np.flatnonzero(xi)
     if not inside.size:
         return None
-    own = Library(tuple(library[int(j)] for j in inside))
-    begin = states or tuple(one.start for one in record.windows)
-    now = _integrate(record, own, np.asarray(xi, dtype=float)[inside], begin)
+    restricted = Library(tuple(library[int(j)] for j in inside))
+    begin = states or tuple(window.start for window in record.windows)
+    point = _linearize(record, restricted, np.asarray(xi, dtype=float)[inside], begin)
     for _ in range(params.passes):
-        moved = now and _gauss_newton_step(record, own, now, params)
+        moved = point and _gauss_newton_step(record, restricted, point, params)
         if moved is None:
             break
-        now = moved
-    if now is None:
+        point = moved
+    if point is None:
         return None
     whole = np.zeros(len(library))
-    whole[inside] = now.xi
-    return replace(now, xi=whole)
+    whole[inside] = point.xi
+    return replace(point, xi=whole)
 
 
 def _resolved_states(record: Record, at: Linearization, params: ForecastParams) -> tuple[np.ndarray, ...]:
@@ -162,26 +231,28 @@ def _resolved_states(record: Record, at: Linearization, params: ForecastParams) 
     return tuple(kept)
 
 
+# The thaw of a symbolic form halves its steps likewise, on dense normal equations of one window: what both
+# have in common is three lines.
 def _gauss_newton_step(
-    record: Record, library: Library, now: Linearization, params: ForecastParams
+    record: Record, library: Library, point: Linearization, params: ForecastParams
 ) -> Linearization | None:
-    """One Gauss-Newton step, halved until samples and prior are fitted no worse; None when there is none."""
-    variance = _variance(record, now, params)
-    normal = _normal_equations(record, now, variance)
+    """One step, halved until samples and prior are fitted no worse; None when there is none."""
+    variance = _variance(record, point, params)
+    normal = _normal_equations(record, point, variance)
     step = np.linalg.lstsq(normal.information, normal.score, rcond=None)[0]
     solved = [np.linalg.solve(H, np.column_stack([cross, g])) for H, cross, g in normal.windows]
-    moves = [one[:, -1] - one[:, :-1] @ step for one in solved]
-    gains = [g @ one[:, -1] for (_, _, g), one in zip(normal.windows, solved, strict=True)]
+    moves = [columns[:, -1] - columns[:, :-1] @ step for columns in solved]
+    gains = [g @ columns[:, -1] for (_, _, g), columns in zip(normal.windows, solved, strict=True)]
     if step @ normal.score + sum(gains) < params.settled:
         return None
-    before = _objective(record, now, variance)
+    before = _objective(record, point, variance)
     for halving in range(_HALVINGS):
         part = 0.5**halving
-        states = tuple(state + part * move for state, move in zip(now.states, moves, strict=True))
-        xi = now.xi + part * step
-        there = _integrate(record, library, xi, states, tangents=False)
-        if there is not None and _objective(record, there, variance) <= before:
-            return _integrate(record, library, xi, states)
+        states = tuple(state + part * move for state, move in zip(point.states, moves, strict=True))
+        xi = point.xi + part * step
+        trial = _linearize(record, library, xi, states, tangents=False)
+        if trial is not None and _objective(record, trial, variance) <= before:
+            return _linearize(record, library, xi, states)
     return None
 
 
@@ -205,40 +276,41 @@ def _normal_equations(record: Record, at: Linearization, variance: float) -> _No
     )
 
 
-def _integrate(
+def _linearize(
     record: Record, library: Library, xi: np.ndarray, states: tuple[np.ndarray, ...], *, tangents: bool = True
 ) -> Linearization | None:
     """Residuals there, and tangents where wanted; None where the state grows out of all bounds."""
-    flow, found = Flow(library, xi, record.circle), []
+    flow, solutions = Flow(library, xi, record.grid), []
     with np.errstate(all="ignore"):  # a step too far may blow up; it is then refused
         for window, state in zip(record.windows, states, strict=True):
             if flow.growth(record.waves) * window.step * window.steps > _MOST_GROWTH:
                 return None
             try:
-                found.append(_observe(window, flow, state, record.waves, tangents))
+                solutions.append(_at_samples(window, flow, state, record.waves, tangents))
             except Unbounded:
                 return None
-    if not all(np.abs(columns).max(initial=0) < _LARGEST for columns in found):
+    if not all(np.abs(columns).max(initial=0) < _LARGEST for columns in solutions):
         return None
-    residuals = tuple(one.y - columns[:, 0] for one, columns in zip(record.windows, found, strict=True))
-    return Linearization(xi, states, residuals, tuple(columns[:, 1:] for columns in found))
+    residuals = tuple(
+        window.y - columns[:, 0] for window, columns in zip(record.windows, solutions, strict=True)
+    )
+    return Linearization(xi, states, residuals, tuple(columns[:, 1:] for columns in solutions))
 
 
-def _observe(window: Window, flow: Flow, state: np.ndarray, waves: int, tangents: bool) -> np.ndarray:
+def _at_samples(window: Window, flow: Flow, state: np.ndarray, waves: int, tangents: bool) -> np.ndarray:
     """State and tangents at the window's samples, summed over the steps each lies between."""
-    unit = flow.circle.unit_waves(waves)
+    unit = flow.grid.unit_waves(waves)
     start = np.zeros((1 + tangents * (len(unit) + len(flow.library)), unit.shape[1]), dtype=complex)
     start[0] = state @ unit
     if tangents:
         start[1 : 1 + len(unit)] = unit
     columns = np.zeros((len(window.y), len(start)))
     states = flow.states(start, window.step, window.steps)
-    for rows, weights, v in zip(window.read, window.weigh, states, strict=True):
-        if rows.size:
-            at, kept = window.rows[rows], v[:, : flow.circle.modes]
-            columns[rows] += weights[:, None] * (
-                np.real(at) @ np.real(kept).T - np.imag(at) @ np.imag(kept).T
-            )
+    for samples, weights, v in zip(window.read, window.weigh, states, strict=True):
+        if samples.size:
+            at, modes = window.rows[samples], v[:, : flow.grid.modes]
+            real = np.real(at) @ np.real(modes).T - np.imag(at) @ np.imag(modes).T
+            columns[samples] += weights[:, None] * real
     return columns
 
 
@@ -252,92 +324,4 @@ def _objective(record: Record, at: Linearization, variance: float) -> float:
 
 
 def _prior(record: Record, at: Linearization) -> float:
-    return sum(float(np.sum((one / record.spread) ** 2)) for one in at.states)
-
-
-class NotApplicable(ValueError):
-    """Samples through which no equation can be followed here, whichever it is, with the reason."""
-
-
-def multiple_shooting(
-    observations: Observations,
-    field: Field,
-    library: Library,
-    starts: Sequence[Float[np.ndarray, " J"]],
-    params: ForecastParams,
-    step: Callable[[], object] = lambda: None,
-) -> tuple[Record, tuple[TrajectoryFit, ...]]:
-    """The record in stretches, and every start that can be integrated fitted to it."""
-    surveyed = _resolved(observations, field, params)
-    steps = _steps(surveyed, observations, library, starts, params)
-    per_step = (len(surveyed.spread) + len(library) + 1) * surveyed.circle.points
-    shortest = -(-steps // params.windows[-1])
-    if shortest * per_step > params.budget:
-        raise NotApplicable(f"a stretch of {shortest} steps costs too much: follow a shorter record")
-    kept: tuple[Record, tuple[TrajectoryFit, ...]] | None = None
-    least = np.inf
-    for count in params.windows:
-        last, each = count == params.windows[-1], -(-steps // count)
-        affordable = params.budget // (each * per_step)
-        if not affordable:
-            continue
-        record = shooting_windows(surveyed, field, observations, count, each, params, affordable)
-        fits = _fitted(record, library, starts, params, step, patient=last)
-        misfit = min((one.misfit for one in fits), default=np.inf)
-        if misfit < params.better * least:
-            kept, least = (record, fits), misfit
-        elif kept is not None:
-            break
-        if misfit <= max(params.follows * record.noise, params.negligible * record.scale):
-            break
-    if kept is None:
-        raise Unbounded("no equation proposed can be integrated: their solutions grow without bound")
-    return kept
-
-
-def _resolved(observations: Observations, field: Field, params: ForecastParams) -> Record:
-    if observations.domain.dimension != 1 or not observations.domain.periodic[0]:
-        raise NotApplicable(
-            "an equation is followed on one periodic axis: say domain=... with periodic=(True,)"
-        )
-    surveyed = resolved_record(field, observations, params)
-    if surveyed is None:
-        raise NotApplicable(f"the field has more than {params.most_waves} waves: follow a shorter axis")
-    return surveyed
-
-
-def _steps(
-    surveyed: Record,
-    observations: Observations,
-    library: Library,
-    starts: Sequence[np.ndarray],
-    params: ForecastParams,
-) -> int:
-    """Of the whole record: as many as the fastest product needs."""
-    rates = [Flow(library, xi, surveyed.circle).fastest(observations.y, surveyed.waves) for xi in starts]
-    turns = max(rates) * observations.domain.extents[-1] / params.courant
-    return int(np.clip(np.ceil(turns), params.steps, params.most_steps))
-
-
-def _fitted(
-    record: Record,
-    library: Library,
-    starts: Sequence[np.ndarray],
-    params: ForecastParams,
-    step: Callable[[], object],
-    *,
-    patient: bool,
-) -> tuple[TrajectoryFit, ...]:
-    """Starts fitted that one pass brings near; none where it tells that stretches so long are too long."""
-    probes = [gauss_newton(record, library, xi, replace(params, passes=1)) for xi in starts]
-    reached = [one for one in probes if one is not None]
-    least = min((one.square for one in reached), default=np.inf)
-    # Noise is no sign that an equation was lost.
-    if least > record.samples * ((params.lost * record.scale) ** 2 + record.noise**2) and not patient:
-        return ()
-    near = [one for one in reached if one.square <= params.near**2 * least]
-    fits = []
-    for one in near:
-        fits.append(fit_trajectory(record, library, one.xi, params, one.states))
-        step()
-    return tuple(one for one in fits if one is not None)
+    return sum(float(np.sum((state / record.spread) ** 2)) for state in at.states)

@@ -1,13 +1,11 @@
-"""How a selected equation is integrated and fitted to the samples; not in the paper.
-
-Terms with coefficients -> states through time, and their derivatives by initial state and coefficients.
+"""Terms with coefficients -> states through time, and their derivatives by initial state and coefficients.
 
 One ETDRK4 step carries all rows at once: the state, its tangents along every wave of the initial state, and
 its tangents along every coefficient. A tangent obeys the linearized equation
 
     v_t = sum_j xi_j D_j (q_j'(u) v)  (+ D_j q_j(u) along xi_j),
 
-which shares the state's linear part, and so the step's weights. One periodic axis.
+which shares the state's linear part, and so the step's weights. One periodic axis; not in the paper.
 """
 
 from collections.abc import Iterator
@@ -25,7 +23,7 @@ from fts.equations.terms import Library
 
 @dataclass(frozen=True)
 class ForecastParams:
-    """Windows, steps and passes of the fit, and when another support explains the samples as well."""
+    """Windows, steps and passes of the fit, and when another equation explains the samples as well."""
 
     windows: tuple[int, ...]  # stretches of the record, tried in turn until the equation follows the samples
     steps: int  # at least, over the whole record
@@ -124,11 +122,11 @@ class PeriodicGrid:
 
 @dataclass(frozen=True)
 class Flow:
-    """u_t = sum_j xi_j Theta_j on a circle; terms with xi_j = 0 have tangents too."""
+    """u_t = sum_j xi_j Theta_j on a periodic axis; terms with xi_j = 0 have tangents too."""
 
     library: Library
     xi: Float[np.ndarray, " J"]
-    circle: PeriodicGrid
+    grid: PeriodicGrid
 
     @cached_property
     def multiplier(self) -> Complex[np.ndarray, " modes"]:
@@ -143,12 +141,12 @@ class Flow:
 
         A single row is the state alone.
         """
-        one, v = stepper(self.multiplier, step), start
-        most = _MOST_GROWTH * float(np.abs(np.fft.irfft(v[0], n=self.circle.points)).max())
+        method, v = stepper(self.multiplier, step), start
+        most = _MOST_GROWTH * float(np.abs(np.fft.irfft(v[0], n=self.grid.points)).max())
         rate = partial(self._rate, most=most)
         yield v
         for _ in range(steps):
-            v = one.advance(v, rate)
+            v = method.advance(v, rate)
             yield v
 
     def fastest(self, u: Float[np.ndarray, " n"], waves: int) -> float:
@@ -156,7 +154,7 @@ class Flow:
         total = np.zeros(u.size)
         for order, members in self._products.items():
             slope = sum(self._weight(j) * self._slopes[j](u) for j in members)
-            total += (2 * np.pi * waves / self.circle.length) ** order * np.abs(slope)
+            total += (2 * np.pi * waves / self.grid.length) ** order * np.abs(slope)
         return float(total.max())
 
     def growth(self, waves: int) -> float:
@@ -165,11 +163,11 @@ class Flow:
 
     @cached_property
     def _kept(self) -> np.ndarray:
-        return np.arange(self.circle.points // 2 + 1) < self.circle.modes
+        return np.arange(self.grid.points // 2 + 1) < self.grid.modes
 
     @cached_property
     def _symbols(self) -> np.ndarray:
-        n, length = self.circle.points, self.circle.length
+        n, length = self.grid.points, self.grid.length
         return np.array([symbol(term, n, length) for term in self.library]) * self._kept
 
     @cached_property
@@ -183,11 +181,11 @@ class Flow:
     @cached_property
     def _products(self) -> dict[int, list[int]]:
         """Nonlinear terms in play by the order of their derivative: each order costs one transform."""
-        found: dict[int, list[int]] = {}
+        products: dict[int, list[int]] = {}
         for j in self._nonlinear:
             if self.xi[j] != 0:
-                found.setdefault(self.library[j].order, []).append(j)
-        return found
+                products.setdefault(self.library[j].order, []).append(j)
+        return products
 
     def _weight(self, j: int) -> float:
         return float(self.xi[j] * self.library[j].scale)
@@ -199,7 +197,7 @@ class Flow:
         return [functions.index(q) for q in functions]
 
     def _rate(self, v: np.ndarray, most: float) -> np.ndarray:
-        values = np.fft.irfft(v, n=self.circle.points, axis=1)
+        values = np.fft.irfft(v, n=self.grid.points, axis=1)
         u, total = values[0], np.zeros_like(v)
         if not np.abs(u).max() <= most:
             raise Unbounded(f"the state grew beyond {most:.3g}: the equation cannot be integrated from there")

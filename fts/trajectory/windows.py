@@ -1,6 +1,6 @@
-"""A frozen field and samples -> windows of the record, each with the waves its state may have.
+"""A frozen field and samples -> windows for multiple shooting, each with the waves its state may have.
 
-A window is integrated from a state of its own: a chaotic or long record fitted in one piece has no useful
+Every window is integrated from a state of its own: a chaotic or long record fitted in one piece has no useful
 gradient. Waves are as large as the frozen field shows them, and the field's state is where a fit begins.
 """
 
@@ -24,7 +24,7 @@ _LOOKS = 33  # states of the frozen field that say how large a wave gets
 
 @dataclass(frozen=True)
 class Window:
-    """Samples of a stretch of time: which steps each lies between, and what reads it off a state."""
+    """Samples of a window of time: which steps each lies between, and what reads it off a state."""
 
     y: Float[np.ndarray, " n"]
     rows: Complex[np.ndarray, "n modes"]
@@ -39,7 +39,7 @@ class Window:
 class Record:
     """Everything a fit needs that does not change with the equation."""
 
-    circle: PeriodicGrid
+    grid: PeriodicGrid
     waves: int
     spread: Float[np.ndarray, " unknowns"]  # prior deviations of a state's amplitudes
     windows: tuple[Window, ...]
@@ -50,7 +50,7 @@ class Record:
     @property
     def samples(self) -> int:
         """Samples in all windows."""
-        return sum(len(one.y) for one in self.windows)
+        return sum(len(window.y) for window in self.windows)
 
 
 def resolved_record(field: Field, observations: Observations, params: ForecastParams) -> Record | None:
@@ -59,17 +59,18 @@ def resolved_record(field: Field, observations: Observations, params: ForecastPa
     noise = max(_estimated_noise(field), params.least_noise * scale)
     times = np.linspace(domain.t0, domain.t1, _LOOKS)
     sizes = 2 * np.abs(_spectra(field, times)).max(axis=1)
-    # Smaller waves are left out; those that stay and are noise take no part in the information (fit._seen).
+    # Smaller waves are left out; those that stay and are noise take no part in the information
+    # (`fit._resolved_states`).
     least = max(params.present * noise * np.sqrt(2 / len(observations)), params.least_noise * scale)
     seen = np.flatnonzero(sizes[1 : _SIZES[-1]] > least)
     waves = int(seen.max(initial=0)) + 1
     if waves > params.most_waves:
         return None
-    circle = PeriodicGrid(domain.low[0], domain.extents[0], next(n for n in _SIZES if n > 3 * _FINER * waves))
+    grid = PeriodicGrid(domain.low[0], domain.extents[0], next(n for n in _SIZES if n > 3 * _FINER * waves))
     # A wave may be as large as any shorter one that is seen, whatever the looks happened to meet.
     envelope = np.maximum.accumulate(sizes[waves:0:-1])[::-1]
     spread = np.concatenate([[3 * (sizes[0] + scale)], np.repeat(2 * envelope, 2)])
-    return Record(circle, waves, spread, (), noise, scale)
+    return Record(grid, waves, spread, (), noise, scale)
 
 
 def shooting_windows(
@@ -81,70 +82,52 @@ def shooting_windows(
     params: ForecastParams,
     most: int | None = None,
 ) -> Record:
-    """The same with the samples in `count` equal stretches of the record, of so many steps each.
+    """The record with its samples in `count` windows of equal length, of so many steps each.
 
     At most `most` of them are taken, evenly spaced.
     """
-    domain = observations.domain
+    domain, t = observations.domain, observations.t
     edges = np.linspace(domain.t0, domain.t1, count + 1)
-    states = _spectra(field, edges[:-1])[: record.waves + 1]
+    spectra = _spectra(field, edges[:-1])[: record.waves + 1]
     taken = min(most or count, count)
     rng, samples = np.random.default_rng(params.seed), params.most_samples // taken
     windows = []
     for i in np.linspace(0, count - 1, taken).round().astype(int).tolist():
-        state = states[:, i]
-        begins, ends = float(edges[i]), float(edges[i + 1])
-        last = i == count - 1
-        inside = np.flatnonzero((observations.t >= begins) & ((observations.t < ends) | last))
+        low, high = float(edges[i]), float(edges[i + 1])
+        inside = np.flatnonzero((t >= low) & ((t < high) | (i == count - 1)))
         if not inside.size:
             continue
         chosen = np.sort(rng.permutation(inside)[:samples])
-        start = np.concatenate([np.real(state[:1]), _cosines_and_sines(2 * state[1:])])
-        windows.append(
-            _window(observations, chosen, record.circle, begins, (ends - begins) / steps, steps, start)
+        waves = 2 * spectra[1:, i]
+        start = np.concatenate(
+            [np.real(spectra[:1, i]), np.column_stack([np.real(waves), -np.imag(waves)]).ravel()]
         )
+        step = (high - low) / steps
+        read, weigh = _interpolation((t[chosen] - low) / step, steps)
+        rows = record.grid.rows(observations.x[chosen, 0])
+        windows.append(Window(observations.y[chosen], rows, read, weigh, start, step, steps))
     return replace(record, windows=tuple(windows), part=taken / count)
 
 
 def _spectra(field: Field, times: np.ndarray) -> Complex[np.ndarray, "modes times"]:
     """Fourier coefficients of the field's states."""
     domain, n = field.domain, 2 * _SIZES[-1]
-    places = domain.low[0] + domain.extents[0] * np.arange(n) / n
-    return np.fft.rfft(field.on_grid(places, times), axis=0) / n
+    x = domain.low[0] + domain.extents[0] * np.arange(n) / n
+    return np.fft.rfft(field.on_grid(x, times), axis=0) / n
 
 
-def _cosines_and_sines(coefficients: Complex[np.ndarray, " waves"]) -> Float[np.ndarray, " _"]:
-    return np.column_stack([np.real(coefficients), -np.imag(coefficients)]).ravel()
-
-
-def _window(
-    observations: Observations,
-    chosen: np.ndarray,
-    circle: PeriodicGrid,
-    begins: float,
-    step: float,
-    steps: int,
-    start: np.ndarray,
-) -> Window:
-    place = (observations.t[chosen] - begins) / step
+def _interpolation(at: Float[np.ndarray, " n"], steps: int) -> tuple[tuple[np.ndarray, ...], ...]:
+    """For every step the samples it contributes to and its weights, of samples at `at` steps."""
     # Lagrange interpolation between the nearest steps; a sample at a step has all its weight there.
-    first = np.clip(np.floor(place).astype(int) - _STENCIL // 2 + 1, 0, steps + 1 - _STENCIL)
+    first = np.clip(np.floor(at).astype(int) - _STENCIL // 2 + 1, 0, steps + 1 - _STENCIL)
     nodes = first[:, None] + np.arange(_STENCIL)
     weights = np.ones(nodes.shape)
     for i in range(_STENCIL):
         for j in range(_STENCIL):
             if i != j:
-                weights[:, i] *= (place - nodes[:, j]) / (i - j)
+                weights[:, i] *= (at - nodes[:, j]) / (i - j)
     read = [np.nonzero((nodes == m) & (np.abs(weights) > _NOTHING)) for m in range(steps + 1)]
-    return Window(
-        y=observations.y[chosen],
-        rows=circle.rows(observations.x[chosen, 0]),
-        read=tuple(rows for rows, _ in read),
-        weigh=tuple(weights[pair] for pair in read),
-        start=start,
-        step=step,
-        steps=steps,
-    )
+    return tuple(rows for rows, _ in read), tuple(weights[pair] for pair in read)
 
 
 def _estimated_noise(field: Field) -> float:
