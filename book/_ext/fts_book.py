@@ -1,14 +1,18 @@
-"""What the book needs beyond Sphinx: a cache that knows the package, MathJax at home, a clean console."""
+"""What the book needs beyond Sphinx: a cache that knows imports, MathJax at home, a clean console."""
 
 import hashlib
+import json
 import re
+from collections.abc import Iterable
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
-from sphinx.config import Config
+from sphinx.environment import BuildEnvironment
 from sphinx.util.fileutil import copy_asset
+
+from fts.lab.layout import needed_by, read_layout
 
 # What is written, and what stands in the page instead.
 _MENDED = [
@@ -25,8 +29,13 @@ _MENDED = [
 _MATHJAX = ("tex-chtml.js", "output/chtml/fonts/woff-v2", "input/tex/extensions")
 
 
+# What any notebook may compute with besides the package's modules.
+_DATA = ("fts/**/*.js", "fts/**/*.css", "assets/*.js", "book/fields/**/*", "book/records/**/*", "*.lock")
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.connect("config-inited", _key_cache_by_package)
+    app.connect("env-get-outdated", _find_outdated)
+    app.connect("source-read", _key_cache)
     app.connect("html-page-context", _drop_thebe, priority=900)
     app.connect("build-finished", _copy_mathjax)
     app.connect("build-finished", _mend_pages)
@@ -34,23 +43,43 @@ def setup(app: Sphinx) -> dict[str, bool]:
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
-def _key_cache_by_package(app: Sphinx, config: Config) -> None:
-    """Put a hash of everything a chapter computes with into the cache's path.
+def notebook_keys(root: Path, names: Iterable[str]) -> dict[str, str]:
+    """A hash of everything that each of these notebooks (paths without suffix) computes with."""
+    layout = read_layout(root / "fts")
+    data = [(path, _content(path)) for pattern in _DATA for path in root.glob(pattern) if path.is_file()]
+    modules = {name: (file.path, _content(file.path)) for name, file in layout.files.items()}
+    data.append((root / "fts/__init__.py", _content(root / "fts/__init__.py")))
+    keys = {}
+    for name in names:
+        cells = json.loads((root / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+        code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+        used = sorted([*data, *(modules[module] for module in needed_by(layout, code))])
+        lines = [f"{path.relative_to(root).as_posix()} {content}\n" for path, content in used]
+        keys[name] = hashlib.sha256("".join(lines).encode()).hexdigest()[:16]
+    return keys
 
-    jupyter-cache keys on a notebook's own cells, so an edit to the package would leave stale outputs.
+
+def _content(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _find_outdated(app: Sphinx, env: BuildEnvironment, *_: set[str]) -> list[str]:
+    """Pages whose notebook computes with something that changed since they were read."""
+    before = getattr(env, "notebook_keys", {})
+    names = [name for name in env.found_docs if str(env.doc2path(name)).endswith(".ipynb")]
+    env.notebook_keys = notebook_keys(Path(app.srcdir), names)
+    return [name for name, key in env.notebook_keys.items() if before.get(name) != key]
+
+
+def _key_cache(app: Sphinx, name: str, source: list[str]) -> None:
+    """Put the notebook's key where the execution cache sees it.
+
+    jupyter-cache hashes the cells and the kernel, so an edit to the package would leave stale outputs.
     """
-    root = Path(app.srcdir)
-    files = [
-        *root.glob("fts/**/*.py"),
-        *root.glob("fts/**/*.js"),
-        *root.glob("assets/*.js"),
-    ]
-    files += [path for folder in ("fields", "records") for path in root.glob(f"book/{folder}/**/*")]
-    digest = hashlib.sha256()
-    for path in sorted(path for path in files if path.is_file()):
-        content = hashlib.sha256(path.read_bytes()).hexdigest()
-        digest.update(f"{path.relative_to(root).as_posix()} {content}\n".encode())
-    config.nb_execution_cache_path = str(Path(app.outdir).parent / ".jupyter_cache" / digest.hexdigest()[:16])
+    if key := app.env.notebook_keys.get(name):
+        notebook = json.loads(source[0])
+        notebook["metadata"]["kernelspec"]["computes_with"] = key
+        source[0] = json.dumps(notebook)
 
 
 def _drop_thebe(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:

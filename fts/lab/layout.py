@@ -1,14 +1,20 @@
-"""The package's own import graph: its files -> lines of reading order, imports, and what breaks the order.
+"""The package's import graph -> its reading order, what breaks it, what a notebook needs; and a traced call.
 
 The order is the docstring of the package: one indented line per module or folder, which ends in a slash, and
-a dashed line where the truth begins. Everything is read from the files; nothing is imported.
+a dashed line where the truth begins. The graph is read from the files; nothing is imported.
 """
 
 import ast
+import os
 import re
-from collections.abc import Iterable, Iterator
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 HERE = Path(__file__).resolve().parent.parent
 
@@ -51,11 +57,12 @@ class File:
 
 @dataclass(frozen=True)
 class Layout:
-    """Lines in reading order and the files by dotted name, without the package's own `__init__`."""
+    """Lines in reading order, files by dotted name without the package's own `__init__`, and public names."""
 
     package: str
     lines: tuple[Line, ...]
     files: dict[str, File]
+    public: dict[str, str]  # name -> the file it is loaded from
 
     def of(self, line: str) -> list[File]:
         """The files of a line."""
@@ -63,8 +70,8 @@ class Layout:
 
     def imports(self, line: str) -> set[str]:
         """Other lines that a line imports, inside functions too."""
-        found = {name for file in self.of(line) for name in file.anywhere}
-        return {name.split(".")[1] for name in found if name in self.files} - {line}
+        names = {name for file in self.of(line) for name in file.anywhere}
+        return {name.split(".")[1] for name in names if name in self.files} - {line}
 
 
 def read_layout(root: Path = HERE) -> Layout:
@@ -72,7 +79,10 @@ def read_layout(root: Path = HERE) -> Layout:
     paths = {_dotted(root, path): path for path in sorted(root.rglob("*.py"))}
     inner = set(paths) - {root.name}
     files = {name: _file(name, paths[name], inner, root.name) for name in sorted(inner)}
-    return Layout(root.name, _lines((root / "__init__.py").read_text()), files)
+    tree = ast.parse((root / "__init__.py").read_text())
+    sources = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module in inner]
+    public = {alias.name: str(node.module) for node in sources for alias in node.names}
+    return Layout(root.name, _lines(ast.get_docstring(tree) or ""), files, public)
 
 
 def missing_lines(layout: Layout) -> list[str]:
@@ -80,27 +90,27 @@ def missing_lines(layout: Layout) -> list[str]:
     listed = [str(line) for line in layout.lines]
     folders = {file.line for file in layout.files.values() if _in_folder(file)}
     present = {file.line + "/" * (file.line in folders) for file in layout.files.values()}
-    found = [f"{name} stands in the order, but not on disk" for name in listed if name not in present]
-    found += [f"{name} has no line in the order" for name in sorted(present - set(listed))]
-    return found + [f"{name} has two lines" for name in sorted(set(listed)) if listed.count(name) > 1]
+    faults = [f"{name} stands in the order, but not on disk" for name in listed if name not in present]
+    faults += [f"{name} has no line in the order" for name in sorted(present - set(listed))]
+    return faults + [f"{name} has two lines" for name in sorted(set(listed)) if listed.count(name) > 1]
 
 
 def upward_imports(layout: Layout) -> list[str]:
     """Imports of a line that stands below the importing one, or of the package itself, which reaches all."""
-    place = {line.name: i for i, line in enumerate(layout.lines)}
-    found = []
+    rank = {line.name: i for i, line in enumerate(layout.lines)}
+    faults = []
     for file in layout.files.values():
         for name in sorted(file.anywhere):
             if name == layout.package:
-                found.append(f"{file.name} imports {name} itself: import the module that has the name")
-            elif name in layout.files and place.get(name.split(".")[1], -1) > place.get(file.line, -1):
-                found.append(f"{file.name} imports {name}, which stands below it")
-    return found
+                faults.append(f"{file.name} imports {name} itself: import the module that has the name")
+            elif name in layout.files and rank.get(name.split(".")[1], -1) > rank.get(file.line, -1):
+                faults.append(f"{file.name} imports {name}, which stands below it")
+    return faults
 
 
 def cycles(layout: Layout) -> list[str]:
     """Files that import each other in a circle: no order in which a reader could take them."""
-    circles = [name for name in layout.files if name in _reached(layout, name, "anywhere")]
+    circles = [name for name in layout.files if name in _reached(layout, [name], "anywhere")]
     return [f"{name} is part of a circle of imports" for name in circles]
 
 
@@ -119,12 +129,14 @@ def entangled_methods(layout: Layout) -> list[str]:
 def truth_leaks(layout: Layout) -> list[str]:
     """Files above the dashed line from which imports, however many, lead below it."""
     below = {line.name for line in layout.lines if line.truth}
-    found = []
+    faults = []
     for file in layout.files.values():
         if file.line not in below:
-            seen = {name for name in _reached(layout, file.name, "anywhere") if name.split(".")[1] in below}
-            found += [f"{file.name} reaches {name}, the truth" for name in sorted(seen)]
-    return found
+            leaks = {
+                name for name in _reached(layout, [file.name], "anywhere") if name.split(".")[1] in below
+            }
+            faults += [f"{file.name} reaches {name}, the truth" for name in sorted(leaks)]
+    return faults
 
 
 def importers(layout: Layout, library: str) -> set[str]:
@@ -134,7 +146,7 @@ def importers(layout: Layout, library: str) -> set[str]:
         for name, file in layout.files.items()
         if any(other.split(".")[0] == library for other in file.at_import)
     }
-    return {name for name in layout.files if ({name} | _reached(layout, name, "at_import")) & direct}
+    return {name for name in layout.files if ({name} | _reached(layout, [name], "at_import")) & direct}
 
 
 def makers(layout: Layout, given: Iterable[str], made: str) -> list[str]:
@@ -148,6 +160,89 @@ def makers(layout: Layout, given: Iterable[str], made: str) -> list[str]:
             for taken, back in _signatures(file.tree)
         )
     ]
+
+
+def needed_by(layout: Layout, cells: Iterable[str]) -> set[str]:
+    """Files that a notebook with these cells can run: those it imports, and all they import, late or not.
+
+    Where the cells do not say which (`getattr(fts, name)`, a magic command) every file counts, and so it does
+    for the page that draws the package itself.
+    """
+    try:
+        tree = ast.parse("\n".join(cells))
+    except SyntaxError:
+        return set(layout.files)
+    package, names = layout.package, set(_names(ast.walk(tree), "", set(layout.files)))
+    attributes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    of_package = [
+        node for node in attributes if isinstance(node.value, ast.Name) and node.value.id == package
+    ]
+    bare = sum(isinstance(node, ast.Name) and node.id == package for node in ast.walk(tree)) > len(of_package)
+    used = {node.attr for node in of_package}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == package:
+            used |= {alias.name for alias in node.names}
+    whole = {f"{package}.{name}" for name in used} & set(layout.files)
+    unknown = used - set(layout.public) - {name.rpartition(".")[2] for name in whole}
+    names |= whole | {layout.public[name] for name in used & set(layout.public)}
+    if bare or unknown or f"{package}.lab.layout" in names:
+        return set(layout.files)
+    reached = names & set(layout.files)
+    reached |= _reached(layout, reached, "anywhere")
+    parts = [name.split(".") for name in reached]
+    folders = {".".join(part[:end]) for part in parts for end in range(2, len(part))}
+    return reached | folders & set(layout.files)
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One call seen from outside: which line of the reading order worked when, and calls by line."""
+
+    stretches: tuple[tuple[str, float, float], ...]  # line, from, to in seconds, without gaps
+    calls: Counter[str]
+    seconds: float
+
+    def share(self, line: str) -> float:
+        """The part of the time that the line's own functions took, with all outside the package they call."""
+        return sum(stop - start for name, start, stop in self.stretches if name == line) / self.seconds
+
+
+def traced(call: Callable[[], Any], root: Path = HERE) -> Trace:
+    """The trace of a call; time counts for the innermost function of the package."""
+    lines: dict[str, str | None] = {}
+    open_lines: list[str] = []
+    switches: list[tuple[str, float]] = []
+    calls: Counter[str] = Counter()
+
+    def line_of(path: str) -> str | None:
+        if path not in lines:
+            inside = path.startswith(f"{root}{os.sep}")
+            line = Path(path).relative_to(root).parts[0].removesuffix(".py") if inside else "__init__"
+            lines[path] = None if line == "__init__" else line
+        return lines[path]
+
+    def notice(frame: FrameType, event: str, _: Any) -> None:
+        if event not in ("call", "return") or (line := line_of(frame.f_code.co_filename)) is None:
+            return
+        if event == "call":
+            open_lines.append(line)
+            calls[line] += not frame.f_code.co_name.startswith("<")  # neither modules nor comprehensions
+        elif open_lines:
+            open_lines.pop()
+        if open_lines and (not switches or switches[-1][0] != open_lines[-1]):
+            switches.append((open_lines[-1], time.perf_counter()))
+
+    sys.setprofile(notice)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    stops = [start for _, start in switches[1:]] + [time.perf_counter()]
+    began = switches[0][1]
+    pairs = zip(switches, stops, strict=True)
+    return Trace(
+        tuple((line, start - began, stop - began) for (line, start), stop in pairs), calls, stops[-1] - began
+    )
 
 
 def _signatures(tree: ast.Module) -> Iterator[tuple[set[str], set[str]]]:
@@ -173,9 +268,9 @@ def _in_folder(file: File) -> bool:
     return file.name.count(".") > 1 or file.path.name == "__init__.py"
 
 
-def _lines(text: str) -> tuple[Line, ...]:
+def _lines(docstring: str) -> tuple[Line, ...]:
     lines, truth = [], False
-    for row in (ast.get_docstring(ast.parse(text)) or "").splitlines():
+    for row in docstring.splitlines():
         truth = truth or row.startswith("    -----")
         if match := re.fullmatch(r" {4}(\w+)(/?) {2,}(\S.*)", row):
             name, slash, says = match.groups()
@@ -195,7 +290,7 @@ def _file(name: str, path: Path, inner: set[str], package: str) -> File:
 
 
 def _names(nodes: Iterable[ast.AST], home: str, known: set[str]) -> Iterator[str]:
-    """Dotted names of imported modules; `from fts.lab.figures import style` is fts.plotting."""
+    """Dotted names of imported modules; `from fts.lab import layout` is fts.lab.layout."""
     for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -220,12 +315,12 @@ def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
             yield from _outside_functions(child)
 
 
-def _reached(layout: Layout, start: str, when: str) -> set[str]:
-    """Files that imports lead to from one file; the file itself only when a circle leads back."""
+def _reached(layout: Layout, starts: Iterable[str], when: str) -> set[str]:
+    """Files that imports lead to from these; one of them only when a circle leads back."""
     seen: set[str] = set()
-    waiting = [start]
+    waiting = list(starts)
     while waiting:
-        for name in (getattr(layout.files[waiting.pop()], when) & set(layout.files)) - seen:
+        for name in (getattr(layout.files[waiting.pop()], when) & layout.files.keys()) - seen:
             seen.add(name)
             waiting.append(name)
     return seen

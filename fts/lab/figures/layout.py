@@ -1,17 +1,20 @@
-"""The package's import graph -> its picture and its table, for the page on how the code is laid out."""
+"""The package's import graph and a traced call -> the page on how the code is laid out."""
 
 import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap, to_rgba
 from matplotlib.figure import Figure
 
-from fts.lab.layout import Layout, importers, makers
+from fts.lab.layout import Layout, Trace, importers, makers
 from fts.plotting import INK, PALETTE, WIDTH, Table, table
 
 DATA, TORCH = PALETTE[:2]
 # The way of the data. What reads a frozen field reads anything that can be evaluated: Field is its protocol.
 WAY = (("Observations",), ("FrozenField", "Field"), ("WeakSystem",), ("Selection",), ("Equation",))
 LEFT, NAMES, ARCS, RIGHT = -7.0, 0.45, 4.8, 12.8  # columns, in units of a row
+_MOMENTS = 240  # columns of the picture of a call
+_BUSY = LinearSegmentedColormap.from_list("busy", [to_rgba(DATA, 0), to_rgba(DATA)])
 SIZE = 10.5  # points: a phone shows the picture at two thirds of its width
 
 
@@ -41,6 +44,37 @@ def reading_order(layout: Layout) -> Figure:
     return figure
 
 
+def call_in_time(layout: Layout, trace: Trace) -> Figure:
+    """Lines that took part as rows in reading order, dark while they worked; calls and share of the time."""
+    lines = [line for line in layout.lines if trace.calls[line.name]]
+    edges = np.linspace(0.0, trace.seconds, _MOMENTS + 1)
+    busy = np.array([np.diff(_worked(trace, line.name, edges)) for line in lines]) / np.diff(edges)
+    figure, ax = plt.subplots(figsize=(WIDTH, 0.27 * len(lines) + 0.9))
+    # Square roots, so that a tenth of a moment is still to be seen.
+    ends = (0.0, trace.seconds, len(lines) - 0.5, -0.5)
+    ax.imshow(busy**0.5, extent=ends, aspect="auto", cmap=_BUSY, vmin=0, vmax=1, interpolation="none")
+    ax.hlines(np.arange(len(lines)) + 0.5, *ends[:2], color=INK, linewidth=0.4)
+    right = ax.twinx()
+    numbers = [f"{trace.calls[line.name]:>6,} {trace.share(line.name):>4.0%}" for line in lines]
+    for side, first, labels in (
+        (ax, 0, [str(line) for line in lines]),
+        (right, -1, [" calls time", *numbers]),
+    ):
+        side.set_yticks(range(first, len(lines)), labels, family="monospace", size=SIZE)
+        side.set_ylim(len(lines) - 0.5, -1.4)
+        side.tick_params(axis="y", length=0)
+        side.spines[:].set_visible(False)
+    ax.set_xlabel("seconds")
+    return figure
+
+
+def _worked(trace: Trace, name: str, moments: np.ndarray) -> np.ndarray:
+    """Seconds that a line has worked by each moment."""
+    stops = np.array([stop for *_, stop in trace.stretches])
+    spent = np.array([stop - start if line == name else 0.0 for line, start, stop in trace.stretches])
+    return np.interp(moments, [0.0, *stops], [0.0, *spent.cumsum()])
+
+
 def line_table(layout: Layout) -> Table:
     """Every line with what it does, the number of its files and their length."""
     sizes = {line.name: [file.length for file in layout.of(line.name)] for line in layout.lines}
@@ -57,17 +91,17 @@ def _arc(upper: float, lower: float, height: float) -> tuple[np.ndarray, np.ndar
 
 
 def _way(ax: Axes, layout: Layout, rows: dict[str, float]) -> None:
-    """The data's way: a track from its first type to its last, a stop where a line makes one of another."""
+    """The data's way: a track with a stop where a line makes one of another."""
     stops = _stops(layout)
     for line, types in stops.items():
         ax.plot(0.0, rows[line], "o", color=DATA, markersize=7)
         ax.text(-0.4, rows[line], " → ".join(types), va="center", ha="right", color=DATA, size=SIZE)
-    ends = [next(line for line, types in stops.items() if name in types) for name, *_ in (WAY[0], WAY[-1])]
-    ax.plot([0.0, 0.0], [rows[line] for line in ends], color=DATA, linewidth=2.2)
+    ends = [rows[line] for line in stops]
+    ax.plot([0.0, 0.0], [max(ends), min(ends)], color=DATA, linewidth=2.2)
 
 
 def _stops(layout: Layout) -> dict[str, list[str]]:
-    """Types of the way by the line that makes them of earlier ones; what is new there, or else all of it."""
+    """Types of the way by the line that makes them of earlier ones: what is new there, or else the last."""
     (first, *_), *later = WAY
     stops = {file.line: [first] for file in layout.files.values() if first in file.classes}
     known = {first}
@@ -77,6 +111,6 @@ def _stops(layout: Layout) -> dict[str, list[str]]:
             if line in makers(layout, {each for types in WAY[:i] for each in types}, name):
                 made.append(name)
         if made:
-            stops[line] = [name for name in made if name not in known] or made
+            stops[line] = [name for name in made if name not in known] or made[-1:]
             known |= set(made)
     return stops
