@@ -5,7 +5,7 @@ from typing import Any
 
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
-from fts.explorers.explorer import Explorer, Source, field_bytes, field_key
+from fts.explorers.explorer import Explorer, Source, field_key
 from fts.explorers.widgets import (
     AdapterExplorer,
     PatchExplorer,
@@ -76,10 +76,11 @@ def _source(field: FrozenField, library: str | Sequence[str] | Library | None, t
     if wanted is None:
         raise ValueError('this field names no benchmark: give its library, e.g. ["u", "u*u_x", "u_xx"]')
     terms = resolve_library(wanted)
-    key = (field_key(field_bytes(field)), terms, truth)
+    key = (field_key(field.packed()), terms, truth)
     if key not in _sources:
         ready = prepare(field, terms)
-        _sources[key] = Source(field, terms, ready.weak, ready.params, _truth(name, truth))
+        true = _truth(name, truth)
+        _sources[key] = Source(field, terms, ready.weak, ready.params, true, ready.systems)
     return _sources[key]
 
 

@@ -1,18 +1,9 @@
-"""A frozen field -> the bytes a page carries: every spatial half as a series, all that a browser evaluates.
+"""What all explorers share: frozen fields as models that a notebook holds once, and controls that are traits.
 
-The features of a network are analytic, so few Chebyshev coefficients hold them: the shipped fields take 32 to
-146 KB with float32 series, 85 KB in the mean, where they take 76 to 89 KB with weights, 84 KB in the mean.
-Features then agree to 4e-7 of their largest values and columns of weak systems to 1e-7.
-
-The explorers' JavaScript as text: source files under js joined into a worker script and one ES module.
-
-Every file is an ES module by itself; joined, their imports and exports between each other fall away.
-
-Frozen fields and the explorers' module as widget models that a notebook holds once.
-
-A page then carries a field's bytes, about 80 KB, and the module's text once for all its explorers.
-
-What all explorers share: frozen fields to choose from, controls as traits, values to return to.
+A page carries a field's bytes, about 80 KB, and the text of js/ once for all its explorers. Every spatial
+half goes as a series, all that a browser evaluates: features of a network are analytic, so few Chebyshev
+coefficients hold them. The shipped fields take 32 to 146 KB with float32 series, 85 KB in the mean, where
+they take 76 to 89 KB with weights, 84 KB in the mean. Features agree to 4e-7, weak systems to 1e-7.
 
 Every control is a trait: moving a slider sets it, and setting it moves the slider.
 """
@@ -21,7 +12,6 @@ import base64
 import hashlib
 import json
 import re
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import cache, lru_cache
@@ -53,25 +43,8 @@ from fts.weak.test_functions import quadrature
 
 # Relative to a feature's largest coefficient; float32 resolves 6e-8.
 _TOLERANCE = 5e-8
-
-
-def field_bytes(field: FrozenField) -> bytes:
-    """The field's file, with series in place of a network."""
-    if field.space.kind != "series":
-        series = as_series(field.space, field.domain, _TOLERANCE)
-        single = replace(series, coefficients=series.coefficients.astype(np.float32))
-        field = replace(field, space=single)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "field.fts"
-        field.save(path)
-        return path.read_bytes()
-
-
-def field_key(data: bytes) -> str:
-    """Sixteen hex digits that name a field by its content."""
-    return hashlib.sha256(data).hexdigest()[:16]
-
-
+# Sets of weak systems that a source keeps.
+_MOST_KEPT = 32
 # All of the paper's problems draw their phases from one seed; explorers offer it and those behind it.
 SEEDS = range(PAPER["kdv"].svws.phase_seed, PAPER["kdv"].svws.phase_seed + 30)
 
@@ -82,52 +55,12 @@ _NUMERICS = (
     *("weak", "sparse", "svws", "errors", "modes", "tasks", "worker"),
 )
 _FRONT = (
-    *("container", "terms", "engine", "palette", "charts", "share", "style", "frame"),
-    *(
-        "view_selection",
-        "view_path",
-        "view_patches",
-        "view_proposals",
-        "view_adapter",
-        "view_scrubber",
-        "view_pool",
-        "view_sensors",
-        "supports",
-        "view_noise",
-        "main",
-    ),
+    *("container", "terms", "engine", "palette", "charts", "share", "style", "frame", "view_selection"),
+    *("view_path", "view_patches", "view_proposals", "view_adapter", "view_scrubber", "view_pool"),
+    *("view_sensors", "supports", "view_noise", "main"),
 )
 # Numbers per seed: up to 24 generation systems, one fit and seven validation systems, on three axes and time.
 _DRAWN = (24 + 1 + 7) * 4
-
-
-@cache
-def numerics() -> str:
-    """The worker's script: fields, weak systems, STLSQ and SVWS, without a page."""
-    return f"const DRAWN = {json.dumps(_drawn())};\n{_join(_NUMERICS)}"
-
-
-@cache
-def module() -> str:
-    """The ES module whose default export renders an explorer; it carries the worker's script as a string."""
-    return f"const NUMERICS = {json.dumps(numerics(), ensure_ascii=False)};\n{_join(_FRONT)}"
-
-
-def _drawn() -> dict[str, str]:
-    """What NumPy draws for every seed, in base64: 41 KB, so that pages need not know its generator."""
-    drawn = {seed: np.random.default_rng(seed).random(_DRAWN).astype("<f8") for seed in SEEDS}
-    return {str(seed): base64.b64encode(values.tobytes()).decode() for seed, values in drawn.items()}
-
-
-def _join(names: tuple[str, ...]) -> str:
-    return "".join(_plain((_FOLDER / f"{name}.js").read_text(encoding="utf-8")) for name in names)
-
-
-def _plain(text: str) -> str:
-    """The file without imports, named exports and comments, which pages need not carry."""
-    text = re.sub(r"^import .*\n", "", text, flags=re.MULTILINE)
-    text = re.sub(r"^\s*//.*\n|^\s*/\*\*[\s\S]*?\*/\n", "", text, flags=re.MULTILINE)
-    return re.sub(r"^export (?!default )", "", text, flags=re.MULTILINE)
 
 
 class Code(ipywidgets.Widget):
@@ -153,8 +86,10 @@ class Source(Payload):
         geometry: WeakParams,
         params: SVWSParams,
         truth: Equation | None,
+        systems: tuple[WeakSystem, ...] | None = None,
     ) -> None:
         self.field, self.library, self.geometry, self.params = field, library, geometry, params
+        self._built = {} if systems is None else {_drawn_by(params): systems}
         data = field_bytes(field)
         domain = field.domain
         info = {
@@ -174,7 +109,12 @@ class Source(Payload):
 
     def systems(self, params: SVWSParams) -> tuple[WeakSystem, ...]:
         """R_g + 1 + R_v systems of the seed in NumPy, kept while only thresholds change."""
-        return _systems(self, params.generation, params.validation, params.phase_seed)
+        key = _drawn_by(params)
+        if key not in self._built:
+            if len(self._built) >= _MOST_KEPT:
+                self._built.pop(next(iter(self._built)))
+            self._built[key] = rule.build(self.field, self.library, self.geometry, params)
+        return self._built[key]
 
 
 class Reference(ipywidgets.Widget):
@@ -194,74 +134,6 @@ class Reference(ipywidgets.Widget):
         grid = samples.grid if samples is not None else None
         seen = {} if grid is None else {"sensors": grid.sensors.tolist(), "frames": grid.frames.tolist()}
         super().__init__(data=levels.tobytes(), info={"low": float(u.min()), "step": step, **seen})
-
-
-@lru_cache(maxsize=1)
-def shared_code() -> Code:
-    """The one model of the module's text."""
-    return Code(text=module())
-
-
-def geometry_values(geometry: WeakParams) -> dict[str, Any]:
-    """The geometry for the browser, with nodes and weights on [-1, 1] for each axis: it knows no rules."""
-    axes = [[part.tolist() for part in quadrature(n, geometry.rule)] for n in geometry.nodes]
-    return asdict(geometry) | {"quadrature": axes}
-
-
-def field_label(field: FrozenField) -> str:
-    """What a reader sees of where a field comes from: "KS T20, seed 1301, 10 % noise, kernel"."""
-    made = field.made
-    if not made.problem:
-        return "Frozen field"
-    parts = [f"{SHORT_NAMES.get(made.problem, made.problem)} {made.protocol or ''}".strip()]
-    parts += [f"seed {made.seed}"] if made.seed is not None else []
-    parts += [f"{100 * made.noise:g} % noise"] if made.noise else []
-    parts += [made.recipe] if made.recipe not in ("", "paper") else []
-    return ", ".join(parts)
-
-
-def term_values(term: Term) -> dict[str, Any]:
-    """A term as JSON: its text, and scale * D_alpha q(u) as numbers."""
-    # "2*u_x" is said as 2c u_x: the factor goes into the coefficient, as in Equation.
-    factor, body = split(term)
-    return {
-        "name": str(term),
-        "factor": factor,
-        "body": body,
-        "alpha": list(term.alpha),
-        "scale": term.scale,
-        "q": _expression_values(term.q),
-    }
-
-
-def _expression_values(q: Expression) -> list[Any]:
-    return [
-        [
-            [[factor.name, _expression_values(factor.argument), exponent] for factor, exponent in factors],
-            coefficient,
-        ]
-        for factors, coefficient in q.monomials
-    ]
-
-
-def true_places(truth: Equation, library: Library) -> list[int] | None:
-    """Places of the true terms, or None when the library cannot say the truth."""
-    values = true_values(truth, library)
-    return None if values is None else [j for j, value in enumerate(values) if value]
-
-
-def true_values(truth: Equation, library: Library) -> list[float] | None:
-    """The true coefficients on the library, or None when it cannot say the truth."""
-    try:
-        return truth.on(library).tolist()
-    except TermError:
-        return None
-
-
-@lru_cache(maxsize=32)
-def _systems(source: Source, generation: int, validation: int, seed: int) -> tuple[WeakSystem, ...]:
-    params = replace(source.params, generation=generation, validation=validation)
-    return rule.build(source.field, source.library, source.geometry, params, seed=seed)
 
 
 # The model's own module is only a door: the text behind it is in the model `code`, once for all explorers.
@@ -389,3 +261,107 @@ class Explorer(anywidget.AnyWidget):
         display(HTML(stills.as_html(self.still(), self.key, self.heading)))
         view = {"version_major": 2, "version_minor": 0, "model_id": self.model_id}
         display({"application/vnd.jupyter.widget-view+json": view, "text/plain": self.heading}, raw=True)
+
+
+def _drawn_by(params: SVWSParams) -> tuple[int, int, int]:
+    """What of the rule decides which systems are built."""
+    return params.generation, params.validation, params.phase_seed
+
+
+@lru_cache(maxsize=1)
+def shared_code() -> Code:
+    """The one model of the module's text."""
+    return Code(text=module())
+
+
+def field_bytes(field: FrozenField) -> bytes:
+    """The field's file, with series in place of a network."""
+    if field.space.kind != "series":
+        series = as_series(field.space, field.domain, _TOLERANCE)
+        single = replace(series, coefficients=series.coefficients.astype(np.float32))
+        field = replace(field, space=single)
+    return field.packed()
+
+
+def field_key(data: bytes) -> str:
+    """Sixteen hex digits that name a field by its content."""
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def geometry_values(geometry: WeakParams) -> dict[str, Any]:
+    """The geometry for the browser, with nodes and weights on [-1, 1] for each axis: it knows no rules."""
+    axes = [[part.tolist() for part in quadrature(n, geometry.rule)] for n in geometry.nodes]
+    return asdict(geometry) | {"quadrature": axes}
+
+
+def field_label(field: FrozenField) -> str:
+    """What a reader sees of where a field comes from: "KS T20, seed 1301, 10 % noise, kernel"."""
+    made = field.made
+    if not made.problem:
+        return "Frozen field"
+    parts = [f"{SHORT_NAMES.get(made.problem, made.problem)} {made.protocol or ''}".strip()]
+    parts += [f"seed {made.seed}"] if made.seed is not None else []
+    parts += [f"{100 * made.noise:g} % noise"] if made.noise else []
+    parts += [made.recipe] if made.recipe not in ("", "paper") else []
+    return ", ".join(parts)
+
+
+def term_values(term: Term) -> dict[str, Any]:
+    """A term as JSON: its text, and scale * D_alpha q(u) as numbers."""
+    # "2*u_x" is said as 2c u_x: the factor goes into the coefficient, as in Equation.
+    factor, body = split(term)
+    return {
+        "name": str(term),
+        "factor": factor,
+        "body": body,
+        "alpha": list(term.alpha),
+        "scale": term.scale,
+        "q": _expression_values(term.q),
+    }
+
+
+def _expression_values(q: Expression) -> list[Any]:
+    return [
+        [[[f.name, _expression_values(f.argument), power] for f, power in factors], coefficient]
+        for factors, coefficient in q.monomials
+    ]
+
+
+def true_places(truth: Equation, library: Library) -> list[int] | None:
+    """Places of the true terms, or None when the library cannot say the truth."""
+    values = true_values(truth, library)
+    return None if values is None else [j for j, value in enumerate(values) if value]
+
+
+def true_values(truth: Equation, library: Library) -> list[float] | None:
+    """The true coefficients on the library, or None when it cannot say the truth."""
+    try:
+        return truth.on(library).tolist()
+    except TermError:
+        return None
+
+
+@cache
+def numerics() -> str:
+    """The worker's script: fields, weak systems, STLSQ and SVWS, without a page."""
+    return f"const DRAWN = {json.dumps(_drawn())};\n{_join(_NUMERICS)}"
+
+
+@cache
+def module() -> str:
+    """The ES module whose default export renders an explorer; it carries the worker's script as a string."""
+    return f"const NUMERICS = {json.dumps(numerics(), ensure_ascii=False)};\n{_join(_FRONT)}"
+
+
+def _drawn() -> dict[str, str]:
+    """What NumPy draws for every seed, in base64: 41 KB, so that pages need not know its generator."""
+    drawn = {seed: np.random.default_rng(seed).random(_DRAWN).astype("<f8") for seed in SEEDS}
+    return {str(seed): base64.b64encode(values.tobytes()).decode() for seed, values in drawn.items()}
+
+
+def _join(names: tuple[str, ...]) -> str:
+    """The files as one: their imports and exports fall away, and comments, which pages need not carry."""
+    text = "".join((_FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in names)
+    text = re.sub(r"^import .*\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^\s*//.*\n|^\s*/\*\*[\s\S]*?\*/\n", "", text, flags=re.MULTILINE)
+    return re.sub(r"^export (?!default )", "", text, flags=re.MULTILINE)

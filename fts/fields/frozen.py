@@ -150,6 +150,10 @@ class FrozenField:
 
     def save(self, path: str | Path) -> None:
         """Write the field to one small file, atomically."""
+        containers.write_atomic(Path(path), self.packed())
+
+    def packed(self) -> bytes:
+        """The field as its file holds it."""
         space = {f"space.{name}": array for name, array in self.space.arrays().items()}
         time = {f"time.{name}": array for name, array in self.time.arrays().items()}
         header = {
@@ -159,7 +163,7 @@ class FrozenField:
             "positive": self.positive,
             "made": self.made.as_dict(),
         }
-        containers.save_arrays(Path(path), _KIND, header, space | time)
+        return containers.pack_arrays(_KIND, header, space | time)
 
     @staticmethod
     def load(path: str | Path) -> "FrozenField":
