@@ -154,10 +154,11 @@ def test_mathjax_is_local() -> None:
     assert "_static/mathjax/tex-chtml.js" in _text("book/notation")
 
 
-def test_the_execution_cache_is_keyed_by_the_package() -> None:
-    folders = [path.name for path in (ROOT / "_build" / ".jupyter_cache").iterdir()]
-    assert folders, "no execution cache"
-    assert all(re.fullmatch(r"[0-9a-f]{16}", name) for name in folders)
+def test_the_execution_cache_is_keyed_by_what_chapters_compute_with() -> None:
+    cached = (ROOT / "_build" / ".jupyter_cache" / "executed").glob("*/base.ipynb")
+    kernels = [json.loads(path.read_text())["metadata"]["kernelspec"] for path in cached]
+    assert kernels, "no execution cache"
+    assert all(re.fullmatch(r"[0-9a-f]{16}", kernel["computes_with"]) for kernel in kernels)
 
 
 def test_the_front_page_leads_into_the_book() -> None:
