@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 
 from fts.equations.terms import Library
 from fts.fields.frozen import Field
@@ -42,33 +42,45 @@ def with_refits(
     """The selection with its refits beside the paper's ridge; the one that depends least on any region leads.
 
     Pooled and robust coefficients use the rows of all systems. Which of them is preferred is decided by what
-    happens to each when a region of space-time is held out (`deviations`); the median residual on the
+    happens to each when a region of space-time is left out (`jackknife`); the median residual on the
     validation rows, of coefficients fitted without them, is reported beside it. With the rows' `variances`
     (`row_variances`) both are also fitted to weighted rows, and one of these leads.
     """
-    support, every, held = selection.xi != 0, (*training, *validation), stack(validation)
-    by_system = np.array([sparse.refit(one.A, one.b, support, params.ridge) for one in every])
-    A, b = stack(every)
-    blocks = regions(np.concatenate([one.centers for one in every]))
-    spread = by_system.std(axis=0, ddof=1) if len(every) > 1 else np.zeros(len(support))
-    found = {"ridge": Refit(selection.xi, spread, risk(*held, selection.xi))}
-    cut = len(b) - len(held[1])
-    roots = _root_weights(len(b), variances)
+    support, systems, held_out = selection.xi != 0, (*training, *validation), stack(validation)
+    by_system = np.array([sparse.refit(system.A, system.b, support, params.ridge) for system in systems])
+    A, b = stack(systems)
+    blocks = regions(np.concatenate([system.centers for system in systems]))
+    spread = by_system.std(axis=0, ddof=1) if len(systems) > 1 else np.zeros(len(support))
+    fits = {"ridge": Refit(selection.xi, spread, risk(*held_out, selection.xi))}
+    cut = len(b) - len(held_out[1])
+    roots = {"": np.ones(len(b))}
+    weighted = root_weights(len(b), variances)
+    if variances is not None and np.median(variances) > 0:
+        roots["weighted "] = weighted
     for prefix, root in roots.items():
         rows, values = A * root[:, None], b * root
         for name, fit in ((f"{prefix}pooled", pooled), (f"{prefix}robust", tukey)):
             xi = fit(rows, values, support)
             again = pooled if fit is pooled else partial(tukey, start=xi)
-            deviation = deviations(rows, values, support, blocks, again)
-            found[name] = Refit(xi, deviation, risk(*held, fit(rows[:cut], values[:cut], support)))
+            deviation = _jackknife_of_rows(rows, values, support, blocks, again)
+            fits[name] = Refit(xi, deviation, risk(*held_out, fit(rows[:cut], values[:cut], support)))
     # Weighted rows lead where their variances are known. Compared in units of the columns, so that no
     # coefficient's physical unit decides.
     leading, norms = list(roots)[-1], np.linalg.norm(A, axis=0)
     preferred = min(
         (f"{leading}pooled", f"{leading}robust"),
-        key=lambda name: float(np.linalg.norm(found[name].deviation * norms)),
+        key=lambda name: float(np.linalg.norm(fits[name].deviation * norms)),
     )
-    return replace(selection, xi=found[preferred].xi, refits=found, preferred=preferred)
+    return replace(selection, xi=fits[preferred].xi, refits=fits, preferred=preferred)
+
+
+def _jackknife_of_rows(
+    A: np.ndarray, b: np.ndarray, support: np.ndarray, blocks: np.ndarray, fit: Callable[..., np.ndarray]
+) -> Float[np.ndarray, " J"]:
+    names = np.unique(blocks)
+    if len(names) < 2 or not support.any():
+        return np.zeros(len(support))
+    return jackknife(np.array([fit(A[blocks != k], b[blocks != k], support) for k in names]))
 
 
 def row_variances(
@@ -85,43 +97,23 @@ def coarser(params: WeakParams) -> tuple[int, ...]:
 
 
 def root_weights(count: int, variances: Float[np.ndarray, " m"] | None) -> Float[np.ndarray, " m"]:
-    """Square roots of the weights that lead: 1 / variance where variances are known, else equal."""
-    return list(_root_weights(count, variances).values())[-1]
-
-
-def _root_weights(count: int, variances: Float[np.ndarray, " m"] | None) -> dict[str, np.ndarray]:
-    """Square roots of the rows' weights, equal or 1 / variance, by the prefix of the refits' names."""
-    equal = {"": np.ones(count)}
+    """Square roots of the rows' weights: 1 / variance, or one where variances are unknown or mostly zero."""
     if variances is None:
-        return equal
+        return np.ones(count)
     if variances.shape != (count,) or not (variances >= 0).all():
         raise ValueError(
             f"variances of shape {variances.shape} for {count} rows: give one, not negative, each"
         )
     typical = float(np.median(variances))
     if typical == 0:
-        return equal
+        return np.ones(count)
     # Rows far better than the typical one are limited by quadrature and freezing, not by their variance.
-    return equal | {"weighted ": np.sqrt(typical / (variances + _FLOOR * typical))}
-
-
-def deviations(
-    A: Float[np.ndarray, "m J"],
-    b: Float[np.ndarray, " m"],
-    support: Bool[np.ndarray, " J"],
-    blocks: Int[np.ndarray, " m"],
-    fit: Callable[..., np.ndarray],
-) -> Float[np.ndarray, " J"]:
-    """Jackknife standard errors of a fit to rows, a region left out at a time."""
-    names = np.unique(blocks)
-    if len(names) < 2 or not support.any():
-        return np.zeros(len(support))
-    return jackknife(np.array([fit(A[blocks != k], b[blocks != k], support) for k in names]))
+    return np.sqrt(typical / (variances + _FLOOR * typical))
 
 
 def stack(systems: Sequence[WeakSystem]) -> tuple[Float[np.ndarray, "m J"], Float[np.ndarray, " m"]]:
     """The rows of all systems as one."""
-    return np.concatenate([one.A for one in systems]), np.concatenate([one.b for one in systems])
+    return np.concatenate([each.A for each in systems]), np.concatenate([each.b for each in systems])
 
 
 def pooled(
@@ -152,18 +144,14 @@ def tukey(
         weights = biweights(normal.A @ x - b)
         if weights is None:
             break
-        root = np.sqrt(weights)
-        x, before = _weighted(normal, root, everything), x
+        root, before = np.sqrt(weights), x
+        # Unit columns lose some of their length to the weights, not their order of magnitude: they are kept.
+        rows = sparse.NormalSystem(normal.A * root[:, None], normal.b * root, normal.norms)
+        x = sparse.solve(rows, everything, 0.0)
         if np.abs(x - before).max() <= _SETTLED * np.abs(x).max():
             break
     xi[support] = normal.physical(x)
     return xi
-
-
-def _weighted(normal: sparse.NormalSystem, root: np.ndarray, everything: np.ndarray) -> np.ndarray:
-    # Unit columns lose some of their length to the weights, never their order of magnitude, so they are kept.
-    rows = sparse.NormalSystem(normal.A * root[:, None], normal.b * root, normal.norms)
-    return sparse.solve(rows, everything, 0.0)
 
 
 def biweights(residual: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"] | None:

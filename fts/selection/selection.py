@@ -23,9 +23,7 @@ class Candidates:
 
     library: Library
     supports: tuple[tuple[int, ...], ...]  # indices into the library, ascending
-    proposals: Int[
-        np.ndarray, "systems thresholds"
-    ]  # support proposed by each (generation system, threshold)
+    proposals: Int[np.ndarray, "systems thresholds"]  # support proposed by each (system, threshold)
     thresholds: tuple[float, ...]
 
     @property
@@ -115,16 +113,14 @@ class Selection:
     xi: Float[np.ndarray, " J"]  # physical coefficients, zero outside the support
     method: str
     trace: Trace | None = None
-    refits: Mapping[str, Refit] = dataclasses.field(
-        default_factory=dict
-    )  # "ridge" (the paper's), "pooled", "robust", …
+    # "ridge" (the paper's), "pooled", "robust", …
+    refits: Mapping[str, Refit] = dataclasses.field(default_factory=dict)
     preferred: str = ""  # the refit that `xi` is
     field: Field | None = None  # what the equation was read off, where there is one
     seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)  # what the stages took
     notes: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # what a method reports of its run
-    variants: Mapping[str, "Selection"] = dataclasses.field(
-        default_factory=dict
-    )  # by other rules, same systems
+    # By other rules on the same systems.
+    variants: Mapping[str, "Selection"] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.xi.shape != (len(self.library),) or not np.isfinite(self.xi).all():

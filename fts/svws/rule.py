@@ -1,9 +1,8 @@
 """Frozen field -> weak systems -> Candidates -> Selection: stability-validated weak selection (Algorithm S1).
 
 Generation systems propose supports, one fit system gives them coefficients, validation systems compare them.
-No system has two roles. The variants of the ablation (D.2) share the candidates, the refits and the risks.
-
-The rule with one part taken away: single thresholds, no filter, lowest risk, majority vote (D.2).
+No system has two roles. The ablations (D.2) take one part of the rule away: single thresholds, no filter,
+lowest risk, majority vote; they share the candidates, the refits and the risks.
 """
 
 from collections.abc import Sequence
@@ -86,9 +85,8 @@ def choose(
     risks = validate(xi, validation, params.epsilon)
     admissible = one_standard_error(risks)
     winner = _lexicographic(candidates, eligible, risks, admissible)
-    reason = _reason(candidates, eligible, risks, admissible, winner, fallback)
-    trace = Trace(candidates, params.tau, stable, fallback, eligible, xi, risks, admissible, winner, reason)
-    return Selection(candidates.library, xi[winner], "svws", trace)
+    trace = Trace(candidates, params.tau, stable, fallback, eligible, xi, risks, admissible, winner, "")
+    return Selection(candidates.library, xi[winner], "svws", replace(trace, reason=_reason(trace)))
 
 
 def filter_stable(candidates: Candidates, tau: float) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
@@ -142,31 +140,21 @@ def _lexicographic(
     return min(admissible, key=order)
 
 
-def _reason(
-    candidates: Candidates,
-    eligible: Sequence[int],
-    risks: np.ndarray,
-    admissible: Sequence[int],
-    winner: int,
-    fallback: bool,
-) -> str:
-    mu, size = risks.mean(axis=1), len(candidates.supports[eligible[winner]])
-    best = int(np.argmin(mu))
-    bound = mu[best] + standard_error(risks)[best]
-    rivals = [r for r in admissible if r != winner and len(candidates.supports[eligible[r]]) == size]
-    text = "no support was stable, so all were compared; " if fallback else ""
+def _reason(trace: Trace) -> str:
+    mu, winner = trace.mu, trace.winner
+    sizes = [len(trace.candidates.supports[index]) for index in trace.eligible]
+    rivals = [row for row in trace.admissible if row != winner and sizes[row] == sizes[winner]]
+    text = "no support was stable, so all were compared; " if trace.fallback else ""
+    count, total = len(trace.admissible), len(sizes)
     text += (
-        f"{len(admissible)} of {len(eligible)} eligible supports have mean risk at most {bound:.3g}, one "
-        f"standard error above the lowest ({mu[best]:.3g}); this is the smallest, with {size} terms"
+        f"{count} of {total} eligible supports have mean risk at most {trace.bound:.3g}, one "
+        f"standard error above the lowest ({mu.min():.3g}); this is the smallest, with {sizes[winner]} terms"
     )
     if not rivals:
         return text
-    tied = any(mu[r] == mu[winner] for r in rivals)
-    return (
-        text
-        + f", and of {len(rivals) + 1} that small "
-        + ("the one generated most often" if tied else f"the one of lowest risk ({mu[winner]:.3g})")
-    )
+    tied = any(mu[row] == mu[winner] for row in rivals)
+    last = "generated most often" if tied else f"of lowest risk ({mu[winner]:.3g})"
+    return f"{text}, and of {len(rivals) + 1} that small the one {last}"
 
 
 def single(system: WeakSystem, multiplier: float, params: SVWSParams) -> Selection:
@@ -214,4 +202,4 @@ def variants(systems: Sequence[WeakSystem], params: SVWSParams) -> dict[str, Sel
         minimum_risk(pool, fit, validation, params),
         majority(pool, fit, params),
     ]
-    return {one.method: one for one in every}
+    return {selection.method: selection for selection in every}

@@ -1,5 +1,5 @@
 // Standard errors: least squares on a support over the rows of all systems, regions of space-time left out in turn
-// (fts/svws/refits.py, `pooled` and `deviations`).
+// (fts/selection/refits.py, `pooled`, and `jackknife` of fts/selection/moments.py).
 
 import { choleskySolve } from "./linear.js";
 

@@ -1,4 +1,4 @@
-// A weak system -> sparse coefficients on unit columns (fts/svws/sparse.py).
+// A weak system -> sparse coefficients on unit columns (fts/selection/sparse.py).
 
 import { choleskySolve } from "./linear.js";
 
