@@ -25,6 +25,8 @@ _MENDED = [
     # A division in a list is an item of it, whatever else it is.
     (re.compile(r'role="doc-biblioentry"'), 'role="listitem"'),
 ]
+# Code in a docstring, and what reStructuredText would read as markup.
+_CODE = re.compile(r"`([^`]+)`|[*|\\_`]")
 # What tex-chtml.js may ask for later: its fonts and the TeX packages it loads on first use.
 _MATHJAX = ("tex-chtml.js", "output/chtml/fonts/woff-v2", "input/tex/extensions")
 
@@ -37,6 +39,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("env-get-outdated", _find_outdated)
     app.connect("source-read", _key_cache)
     app.connect("html-page-context", _drop_thebe, priority=900)
+    app.connect("autodoc-process-docstring", _read_as_plain_text)
     app.connect("build-finished", _copy_mathjax)
     app.connect("build-finished", _mend_pages)
     app.config.mathjax_path = "mathjax/tex-chtml.js"
@@ -80,6 +83,24 @@ def _key_cache(app: Sphinx, name: str, source: list[str]) -> None:
         notebook = json.loads(source[0])
         notebook["metadata"]["kernelspec"]["computes_with"] = key
         source[0] = json.dumps(notebook)
+
+
+def _read_as_plain_text(
+    app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]
+) -> None:
+    """Make docstrings, which are plain text with `code` and indented formulas, reStructuredText."""
+    text, indented = [], False
+    for line in lines:
+        formula = line.startswith("    ")
+        if formula and not indented and not (text and text[-1]):
+            text += ["::", ""]
+        indented = formula or (indented and not line)
+        text.append(line if formula else _CODE.sub(_escaped, line))
+    lines[:] = text
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return f"``{match[1]}``" if match[1] else f"\\{match[0]}"
 
 
 def _drop_thebe(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
