@@ -13,7 +13,7 @@ import torch  # noqa: E402
 from _timing import cpu, line  # noqa: E402
 
 import fts  # noqa: E402
-from fts.adapter import paper, projected, samples, structured  # noqa: E402
+from fts.adapter import networks, paper, projected, samples  # noqa: E402
 from fts.params.paper import PAPER  # noqa: E402
 from fts.params.types import AdapterParams, changed  # noqa: E402
 
@@ -27,8 +27,8 @@ def main() -> None:
     params = PAPER["ks"].adapter
     observations = fts.observe(fts.simulate("ks"), "S20", seed=SEED)
     prepared = samples.prepare(observations, torch.device("cpu"))
-    model = structured.Structured(prepared, observations.domain, params, torch.Generator().manual_seed(SEED))
-    objective = structured.Reconstruction(model, prepared, params)
+    model = networks.Structured(prepared, observations.domain, params, torch.Generator().manual_seed(SEED))
+    objective = networks.Reconstruction(model, prepared, params)
     with torch.no_grad():
         model.C.normal_(generator=model.rng)
     factorized = cpu(lambda: objective(UPDATE), times=200)
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def _pointwise_loss(
-    model: structured.Structured, prepared: samples.Samples, params: AdapterParams
+    model: networks.Structured, prepared: samples.Samples, params: AdapterParams
 ) -> torch.Tensor:
     """The observation loss with the network called at every sample of the 32 frames."""
     frames = prepared.draw_frames(params.training.frames_per_update, model.rng)
@@ -61,9 +61,7 @@ def _pointwise_loss(
     return (outputs[:, 0] + (outputs[:, 1:] * time_part).sum(1) - prepared.y[chosen]).square().mean()
 
 
-def _pointwise(
-    model: structured.Structured, prepared: samples.Samples, params: AdapterParams
-) -> torch.Tensor:
+def _pointwise(model: networks.Structured, prepared: samples.Samples, params: AdapterParams) -> torch.Tensor:
     """The same with both penalties."""
     gram = model.network(model.network.encoding(model.gram_points()))[:, 1:]
     deviation = gram.T @ gram / len(gram) - torch.eye(params.model.rank)
@@ -73,7 +71,7 @@ def _pointwise(
     return _pointwise_loss(model, prepared, params) + penalties
 
 
-def _pointwise_error(model: structured.Structured, prepared: samples.Samples) -> torch.Tensor:
+def _pointwise_error(model: networks.Structured, prepared: samples.Samples) -> torch.Tensor:
     """The error over all observations that every factorized update gives away, at every sample."""
     total = torch.zeros(())
     with torch.no_grad():
@@ -87,7 +85,7 @@ def _pointwise_error(model: structured.Structured, prepared: samples.Samples) ->
 
 
 def _network_rate(
-    model: structured.Structured, objective: structured.Reconstruction, params: AdapterParams
+    model: networks.Structured, objective: networks.Reconstruction, params: AdapterParams
 ) -> None:
     network, shape = model.network, params.model
     inputs = torch.cat([objective.encoded, network.encoding(model.gram_points())])

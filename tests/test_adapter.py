@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from fts.adapter import paper, samples, structured, training
+from fts.adapter import networks, paper, samples, training
 from fts.adapter.networks import Encoding, Network
 from fts.adapter.samples import Origin, device, one_thread
 from fts.domain import Domain
@@ -63,10 +63,10 @@ def relative_error(field: FrozenField | CoordinateField) -> float:
 
 def build(
     observations: Observations, params: AdapterParams
-) -> tuple[structured.Structured, structured.Reconstruction]:
+) -> tuple[networks.Structured, networks.Reconstruction]:
     prepared = samples.prepare(observations, torch.device("cpu"))
-    model = structured.Structured(prepared, observations.domain, params, torch.Generator().manual_seed(1))
-    return model, structured.Reconstruction(model, prepared, params)
+    model = networks.Structured(prepared, observations.domain, params, torch.Generator().manual_seed(1))
+    return model, networks.Reconstruction(model, prepared, params)
 
 
 @pytest.mark.parametrize(("problem", "count"), [("kdv", 17_853), ("ks", 19_833), ("ad", 21_201)])
@@ -199,7 +199,7 @@ def test_units_that_fill_up_a_layer_stay_at_zero() -> None:
 @pytest.mark.parametrize(("value", "limit", "pull"), [(9.0, 0.9, 0.1), (9.0, 100.0, 1.0), (0.0, 0.0, 0.0)])
 def test_capped_penalty_keeps_pulling(value, limit, pull) -> None:
     penalty = torch.tensor(value, requires_grad=True)
-    capped = structured.capped(penalty, torch.tensor(limit))
+    capped = networks.capped(penalty, torch.tensor(limit))
     assert capped.item() == pytest.approx(min(value, limit))
     assert torch.autograd.grad(capped, penalty)[0].item() == pytest.approx(pull)
 
@@ -217,7 +217,7 @@ def test_penalties_ramp_linearly() -> None:
 
 def test_curvature_gram_integrates_the_second_derivative() -> None:
     params = small(curvature_points=4000)
-    gram = structured.curvature_gram(params, (0.0, 2.0))
+    gram = networks.curvature_gram(params, (0.0, 2.0))
     t = np.linspace(0, 2, 60)
     basis = spline_basis(t, params.model.splines, (0.0, 2.0))
     c, *_ = np.linalg.lstsq(basis, t**3, rcond=None)
@@ -308,10 +308,10 @@ def test_divergence_names_the_update_and_the_cause() -> None:
 
 
 def test_interruption_passes_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(self: structured.Reconstruction, update: int) -> None:
+    def interrupted(self: networks.Reconstruction, update: int) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(structured.Reconstruction, "__call__", interrupted)
+    monkeypatch.setattr(networks.Reconstruction, "__call__", interrupted)
     before = torch.get_num_threads()
     with pytest.raises(KeyboardInterrupt):
         paper.fit(grid_observations(), small(), progress=False)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from fts.adapter import projected, samples, structured
+from fts.adapter import networks, projected, samples
 from fts.domain import Domain
 from fts.fields.frozen import FrozenField
 from fts.observations import Observations
@@ -39,12 +39,10 @@ def small(**changes: object) -> ProjectedParams:
 
 def build(
     observations: Observations, params: ProjectedParams
-) -> tuple[structured.Structured, projected.Projection, samples.Samples]:
+) -> tuple[networks.Structured, projected.Projection, samples.Samples]:
     prepared = samples.prepare(observations, torch.device("cpu"))
-    model_params = projected._model_params(observations, params)
-    model = structured.Structured(
-        prepared, observations.domain, model_params, torch.Generator().manual_seed(1)
-    )
+    model_params = projected.model_params(observations, params)
+    model = networks.Structured(prepared, observations.domain, model_params, torch.Generator().manual_seed(1))
     return model, projected.Projection(model, prepared, params), prepared
 
 

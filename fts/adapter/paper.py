@@ -1,17 +1,13 @@
-"""Observations -> FrozenField by the paper's recipe (Section "Structured field adapter", Supplement A.3).
+"""Observations -> field by the paper's recipe, and by the variants its ablations compare (A.3, D.1, D.3).
 
-u_hat = b(x) + Phi(x)^T C (beta(t) - mean): a Swish network on fixed Fourier features gives background and
-features at the distinct positions, splines the coefficients; both are descended on jointly, then frozen.
-
-Observations -> frozen field by the variants of the adapter that the ablations compare (D.1, D.3).
-
-The representation ablation takes away the Fourier encoding, the factorization, or both, at matched parameter
-counts; the objective ablation takes away the penalties. Two controls of the coordinate network have more
-parameters or slower time. Budget, optimizer and observations stay the same.
+The recipe descends on network and spline coefficients jointly. The representation ablation takes away the
+Fourier encoding, the factorization, or both, at matched parameter counts; the objective ablation takes away
+the penalties. Two controls of the coordinate network have more parameters or slower time. Budget, optimizer
+and observations stay the same.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Literal, get_args
@@ -20,75 +16,21 @@ import torch
 from torch import Tensor
 
 from fts.adapter import samples as setup
-from fts.adapter.networks import Encoding, Network, gaussian_rows
-from fts.adapter.samples import (
-    Samples,
-    centered,
-    deviation,
-    device,
-    generator,
-    one_thread,
-    periods,
-    prepare,
-    refuse_misfit,
-    settings,
+from fts.adapter.networks import (
+    Encoding,
+    Network,
+    Reconstruction,
+    Structured,
+    Watcher,
+    fit_structured,
+    frozen_features,
+    gaussian_rows,
 )
-from fts.adapter.structured import Reconstruction, Structured, frozen_features
-from fts.adapter.training import train
-from fts.fields.frozen import CoordinateField, FrozenField, Provenance, provenance_of
+from fts.adapter.samples import Samples
+from fts.adapter.training import Objective, train
+from fts.fields.frozen import CoordinateField, FrozenField, provenance_of
 from fts.observations import Observations
 from fts.params.types import AdapterParams, ModelParams, TrainingParams, changed, named
-
-# (update, mean squared error over all observations, the field as it then stands)
-Watcher = Callable[[int, float, Callable[[], FrozenField]], None]
-
-
-def fit(
-    observations: Observations,
-    params: AdapterParams | None = None,
-    *,
-    seed: int | None = None,
-    progress: bool = True,
-    recipe: str = "paper",
-    watch: Watcher | None = None,
-) -> FrozenField:
-    """The adapter trained on the observations and frozen.
-
-    `params` are the paper's for the problem and `seed` is the observations' own unless they are given;
-    `recipe` is what the field says of itself. Whoever watches the training cannot change it.
-    """
-    params = params or settings(observations)
-    refuse_misfit(observations, params.model)
-    began = time.perf_counter()
-    # Softplus does not commute with a change of units: positive fields are trained in their own.
-    unit = 1.0 if params.model.positive else deviation(observations)
-    near, origin = centered(observations, positive=params.model.positive)
-    with one_thread():
-        samples = prepare(replace(near, y=near.y / unit), device())
-        model = Structured(samples, near.domain, params, generator(observations, seed), periods(observations))
-
-        def frozen(made: Provenance) -> FrozenField:
-            return model.freeze(made, unit, observations.domain, origin)
-
-        def told(update: int, error: float) -> None:
-            if watch is not None:
-                watch(update, error * unit**2, lambda: frozen(Provenance()))
-
-        history = train(
-            Reconstruction(model, samples, params),
-            model.parameters,
-            params.training,
-            samples.variance,
-            progress,
-            told,
-        )
-        seconds = time.perf_counter() - began
-        where, values = str(device()), named(params)
-        made = provenance_of(
-            observations, recipe, values, seconds=seconds, device=where, seed=seed, history=history
-        )
-        return frozen(made)
-
 
 Variant = Literal[
     "structured",
@@ -109,6 +51,37 @@ _SLOW = 0.3
 _CHUNK = 2048
 # The error over all observations costs as much as several updates here, and is taken this often.
 _CHECK_EVERY = 50
+
+
+def fit(
+    observations: Observations,
+    params: AdapterParams | None = None,
+    *,
+    seed: int | None = None,
+    progress: bool = True,
+    recipe: str = "paper",
+    watch: Watcher | None = None,
+) -> FrozenField:
+    """The adapter trained on the observations and frozen.
+
+    `params` are the paper's for the problem and `seed` is the observations' own unless they are given;
+    `recipe` is what the field says of itself. Whoever watches the training cannot change it.
+    """
+    settings = params or setup.settings(observations)
+
+    def objective(model: Structured, samples: Samples) -> tuple[Objective, Sequence[Tensor], float]:
+        return Reconstruction(model, samples, settings), model.parameters, samples.variance
+
+    return fit_structured(
+        observations,
+        settings,
+        objective,
+        recipe=recipe,
+        settings=settings,
+        seed=seed,
+        progress=progress,
+        watch=watch,
+    )
 
 
 def fit_variant(
@@ -162,23 +135,19 @@ def _fit_coordinates(
     seed: int | None,
     progress: bool,
 ) -> CoordinateField:
-    began = time.perf_counter()
-    unit = setup.deviation(observations)
+    began, unit, model = time.perf_counter(), setup.value_unit(observations), params.model
     domain, rng = observations.domain, setup.generator(observations, seed)
-    with one_thread():
-        samples = prepare(replace(observations, y=observations.y / unit), device())
-        rows = gaussian_rows(params.model.fourier_rows, domain.dimension + 1, rng, samples.y.device)
+    with setup.one_thread():
+        samples = setup.prepare(replace(observations, y=observations.y / unit), setup.device())
+        rows = gaussian_rows(model.fourier_rows, domain.dimension + 1, rng, samples.y.device)
         if variant == "coordinate-slow":
             rows[:, -1] *= _SLOW
-        model = params.model
         network = Network(Encoding(rows, model.coordinate_scale), model.width, model.depth, 1, rng)
         objective = _Pointwise(network, samples, params.training, rng)
         history = train(objective, network.parameters, params.training, 1.0, progress)
-        seconds = time.perf_counter() - began
-        where, values = str(device()), named(params)
-        made = provenance_of(
-            observations, variant, values, seconds=seconds, device=where, seed=seed, history=history
-        )
+        seconds, where = time.perf_counter() - began, str(setup.device())
+        values = {"seconds": seconds, "device": where, "seed": seed, "history": history}
+        made = provenance_of(observations, variant, named(params), **values)
         for part in network.layers[-1]:
             part.mul_(unit)
         return CoordinateField(frozen_features(network), domain, made)

@@ -1,35 +1,23 @@
 """Observations -> FrozenField by variable projection: C is solved exactly at every update, not descended on.
 
 Given Phi the best C is a ridge problem, and at its optimum the derivative of the loss by C vanishes: AdamW
-moves the network alone, as if C were constant. The model, its freeze and its file are those of `adapter`.
+moves the network alone, as if C were constant. Model, freeze and file are those of the paper's recipe.
 """
 
-import time
-from dataclasses import replace
+from collections.abc import Sequence
 
 import numpy as np
 import scipy.linalg
 import torch
 from torch import Tensor
 
-from fts.adapter.samples import (
-    Samples,
-    centered,
-    deviation,
-    device,
-    generator,
-    one_thread,
-    periods,
-    prepare,
-    refuse_misfit,
-    settings,
-)
-from fts.adapter.structured import Structured
-from fts.adapter.training import train
-from fts.fields.frozen import FrozenField, provenance_of
+from fts.adapter.networks import Structured, fit_structured
+from fts.adapter.samples import Samples, settings
+from fts.adapter.training import Objective
+from fts.fields.frozen import FrozenField
 from fts.observations import Observations
 from fts.params.paper import PROJECTED
-from fts.params.types import AdapterParams, ProjectedParams, changed, named
+from fts.params.types import AdapterParams, ProjectedParams, changed
 
 # Conjugate gradients for scattered samples: the grid's own solution preconditions, so a few steps suffice.
 _CG_STEPS = 40
@@ -44,26 +32,37 @@ def fit(
     progress: bool = True,
 ) -> FrozenField:
     """The structured field with C solved at every update, frozen; takes scattered samples too."""
-    params = params or PROJECTED
-    model_params = _model_params(observations, params)
-    refuse_misfit(observations, model_params.model)
-    began = time.perf_counter()
-    unit = deviation(observations)
-    near, origin = centered(observations, positive=model_params.model.positive)
-    with one_thread():
-        samples = prepare(replace(near, y=near.y / unit), device())
-        model = Structured(
-            samples, near.domain, model_params, generator(observations, seed), periods(observations)
-        )
-        objective = Projection(model, samples, params)
-        history = train(objective, model.network.parameters, model_params.training, 1.0, progress)
-        objective.observation_error()  # the best network is back in place; now its own C
-        seconds = time.perf_counter() - began
-        where, values = str(device()), named(params)
-        made = provenance_of(
-            observations, "projected", values, seconds=seconds, device=where, seed=seed, history=history
-        )
-        return model.freeze(made, unit, observations.domain, origin)
+    chosen = params or PROJECTED
+
+    def objective(model: Structured, samples: Samples) -> tuple[Objective, Sequence[Tensor], float]:
+        return Projection(model, samples, chosen), model.network.parameters, 1.0
+
+    return fit_structured(
+        observations,
+        model_params(observations, chosen),
+        objective,
+        recipe="projected",
+        settings=chosen,
+        seed=seed,
+        progress=progress,
+    )
+
+
+def model_params(observations: Observations, params: ProjectedParams) -> AdapterParams:
+    """The paper's network for these data, trained as `params` say."""
+    return changed(
+        settings(observations),
+        rank=params.rank,
+        width=params.width,
+        knots=params.knots,
+        positive=False,
+        epochs=params.updates,
+        learning_rate=params.learning_rate,
+        weight_decay=params.weight_decay,
+        background_epochs=0,
+        patience=0,
+        keep="best",
+    )
 
 
 class Projection:
@@ -214,20 +213,3 @@ class _Scattered:
         pulled = time_part[s.column] * off[:, None] * (2 / n)
         gradient = torch.zeros_like(outputs).index_add_(0, s.row, pulled)
         return C, gradient, off.square().mean()
-
-
-def _model_params(observations: Observations, params: ProjectedParams) -> AdapterParams:
-    """The paper's network for these data, trained as `params` say."""
-    return changed(
-        settings(observations),
-        rank=params.rank,
-        width=params.width,
-        knots=params.knots,
-        positive=False,
-        epochs=params.updates,
-        learning_rate=params.learning_rate,
-        weight_decay=params.weight_decay,
-        background_epochs=0,
-        patience=0,
-        keep="best",
-    )

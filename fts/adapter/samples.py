@@ -1,16 +1,11 @@
-"""Where torch computes, decided once: FTS_DEVICE, else a GPU where there is one, else the CPU.
-
-Observations -> the scale of the Fourier encoding, for data no table gives one for.
-
-Linear regression on random Fourier features stands in for the network: its leave-one-out error is closed
-form, and the scale with the smallest one is what the positions and the field's roughness allow.
-
-Observations -> the tensors training reads: distinct positions, distinct frames, and the pairs measured.
+"""Observations -> what every training starts from: settings, units, seed, device and tensors.
 
 A factorized field needs the network only at distinct positions. On a sensor x frame grid all pairs are one
 matrix product; scattered samples gather their rows and columns from the same two factors.
 
-What every trained recipe does before it starts: settings, refusals, the unit of the data, the seed.
+For data no table gives settings for, the scale of the Fourier encoding is chosen by linear regression on
+random Fourier features in place of the network: its leave-one-out error is closed form, and the scale with
+the smallest one is what the positions and the field's roughness allow.
 """
 
 import math
@@ -27,6 +22,58 @@ from torch import Tensor
 from fts.observations import Observations
 from fts.params.paper import PAPER
 from fts.params.types import AdapterParams, ModelParams, changed
+
+# Scattered samples an update sees; about as many as a 32-frame update of the largest benchmark grid needs.
+_SCATTERED_BATCH = 4096
+_ROWS = 64
+# Periods of the longest axis at one deviation of the rows, and ridges relative to the largest singular value.
+_PERIODS = tuple(0.25 * 2**k for k in range(8))
+_RIDGES = (1e-6, 1e-4, 1e-2)
+# Leave-one-out needs one decomposition of samples x features; more samples than this add nothing to a choice.
+_MOST = 2000
+# The same for scattered samples, whose matrix is square; widths in time relative to the run looked at.
+_MOST_SCATTERED = 1200
+_WIDTHS = (0.3, 1.0, 3.0)
+_NUGGET = 1e-4
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What was measured where: `values` (F, S) on a grid, and `y` with each sample's row and column."""
+
+    positions: Tensor  # (S, d)
+    frames: np.ndarray  # (F,) float64, for the splines
+    values: Tensor | None  # (F, S)
+    y: Tensor  # (n,), sorted by frame
+    row: Tensor  # (n,) index into positions
+    column: Tensor  # (n,) index into frames
+    starts: Tensor  # (F + 1,) where a frame's samples begin in y
+    variance: float
+
+    def draw_frames(self, count: int, rng: torch.Generator) -> Tensor:
+        """Distinct frames for one update, more than `count` where scattered samples are few to a frame."""
+        total = len(self.frames)
+        if self.values is None:
+            count = max(count, math.ceil(_SCATTERED_BATCH * total / len(self.y)))
+        if count >= total:
+            return torch.arange(total, device=self.y.device)
+        return torch.randperm(total, generator=rng)[:count].to(self.y.device)
+
+    def of_frames(self, frames: Tensor) -> Tensor:
+        """Which samples were measured in these frames, frame by frame."""
+        counts = self.starts[frames + 1] - self.starts[frames]
+        # Sample i of its frame: a running index minus where the frame's run began, plus where it begins in y.
+        shift = self.starts[frames] - (torch.cumsum(counts, 0) - counts)
+        shifts = torch.repeat_interleave(shift, counts)
+        return torch.arange(len(shifts), device=frames.device) + shifts
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where coordinates and values of a training begin."""
+
+    place: tuple[float, ...]
+    value: float
 
 
 def device() -> torch.device:
@@ -49,16 +96,87 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-_ROWS = 64
-# Periods of the longest axis at one deviation of the rows, and ridges relative to the largest singular value.
-_PERIODS = tuple(0.25 * 2**k for k in range(8))
-_RIDGES = (1e-6, 1e-4, 1e-2)
-# Leave-one-out needs one decomposition of samples x features; more samples than this add nothing to a choice.
-_MOST = 2000
-# The same for scattered samples, whose matrix is square; widths in time relative to the run looked at.
-_MOST_SCATTERED = 1200
-_WIDTHS = (0.3, 1.0, 3.0)
-_NUGGET = 1e-4
+def prepare(observations: Observations, device: torch.device) -> Samples:
+    """The observations as float32 tensors, factorized into distinct positions and frames."""
+    positions, row = np.unique(observations.x, axis=0, return_inverse=True)
+    frames, column = np.unique(observations.t, return_inverse=True)
+    variance = float(observations.y.var())
+    order = np.argsort(column, kind="stable")
+    starts = np.searchsorted(column[order], np.arange(len(frames) + 1))
+    grid = observations.grid
+
+    def tensor(array: np.ndarray) -> Tensor:
+        kind = torch.float32 if array.dtype.kind == "f" else torch.int64
+        return torch.as_tensor(np.ascontiguousarray(array), dtype=kind, device=device)
+
+    return Samples(
+        positions=tensor(positions),
+        frames=frames,
+        values=None if grid is None else tensor(grid.values.T),
+        y=tensor(observations.y[order]),
+        row=tensor(row.ravel()[order]),
+        column=tensor(column[order]),
+        starts=tensor(starts),
+        variance=variance,
+    )
+
+
+def settings(observations: Observations) -> AdapterParams:
+    """The paper's settings for a benchmark; for other data those of KS, with a scale that suits the data."""
+    if observations.problem in PAPER:
+        return PAPER[observations.problem].adapter
+    return changed(PAPER["ks"].adapter, coordinate_scale=coordinate_scale(observations))
+
+
+def periods(observations: Observations) -> tuple[float | None, ...]:
+    """Periods of axes that close on themselves; none for the paper's problems, whose encoding has none."""
+    domain = observations.domain
+    if observations.problem in PAPER:
+        return (None,) * domain.dimension
+    return tuple(e if closed else None for e, closed in zip(domain.extents, domain.periodic, strict=False))
+
+
+def centered(observations: Observations, *, positive: bool) -> tuple[Observations, Origin]:
+    """The observations from the corner of their domain and from their mean, as single precision needs them.
+
+    The paper's problems stay where they are, and positive fields keep their zero.
+    """
+    domain = observations.domain
+    if observations.problem in PAPER:
+        return observations, Origin((0.0,) * domain.dimension, 0.0)
+    origin = Origin(domain.low, 0.0 if positive else float(observations.y.mean()))
+    moved = replace(domain, low=(0.0,) * domain.dimension, high=domain.extents[:-1])
+    x, y = np.clip(observations.x - domain.low, 0.0, moved.high), observations.y - origin.value
+    return replace(observations, x=x, y=y, domain=moved), origin
+
+
+def require_determined(observations: Observations, model: ModelParams) -> None:
+    """Raise where the model cannot be determined by the observations at all."""
+    frames, positions = len(np.unique(observations.t)), len(np.unique(observations.x, axis=0))
+    if positions <= model.rank:
+        raise ValueError(
+            f"{positions} positions cannot carry {model.rank} spatial features: observe more positions or "
+            "lower the rank"
+        )
+    if len(observations) <= model.rank * 4:
+        raise ValueError(
+            f"{len(observations)} samples ({positions} positions, {frames} frames) are too few for "
+            f"{model.rank} features: add samples or lower the rank"
+        )
+
+
+def value_unit(observations: Observations) -> float:
+    """The standard deviation of the values: the unit networks are trained in."""
+    value = float(observations.y.std())
+    if value == 0:
+        raise ValueError(f"all {len(observations)} values are {observations.y[0]}: there is no field to fit")
+    return value
+
+
+def generator(observations: Observations, seed: int | None) -> torch.Generator:
+    """The run's source of randomness, on the CPU so that every device draws the same numbers."""
+    chosen = seed if seed is not None else observations.seed
+    return torch.Generator().manual_seed(0 if chosen is None else chosen)
 
 
 def coordinate_scale(observations: Observations) -> float:
@@ -118,129 +236,3 @@ def _leave_one_out(features: Float[np.ndarray, "n m"], targets: Float[np.ndarray
         leverage = np.minimum((U**2) @ shrink, 1 - 1e-9)
         best = min(best, float(np.mean((residual / (1 - leverage)[:, None]) ** 2)))
     return best
-
-
-# Scattered samples an update sees; about as many as a 32-frame update of the largest benchmark grid needs.
-_SCATTERED_BATCH = 4096
-
-
-@dataclass(frozen=True)
-class Samples:
-    """What was measured where: `values` (F, S) on a grid, and `y` with each sample's row and column."""
-
-    positions: Tensor  # (S, d)
-    frames: np.ndarray  # (F,) float64, for the splines
-    values: Tensor | None  # (F, S)
-    y: Tensor  # (n,), sorted by frame
-    row: Tensor  # (n,) index into positions
-    column: Tensor  # (n,) index into frames
-    starts: Tensor  # (F + 1,) where a frame's samples begin in y
-    variance: float
-
-    def draw_frames(self, count: int, rng: torch.Generator) -> Tensor:
-        """Distinct frames for one update, more than `count` where scattered samples are few to a frame."""
-        total = len(self.frames)
-        if self.values is None:
-            count = max(count, math.ceil(_SCATTERED_BATCH * total / len(self.y)))
-        if count >= total:
-            return torch.arange(total, device=self.y.device)
-        return torch.randperm(total, generator=rng)[:count].to(self.y.device)
-
-    def of_frames(self, frames: Tensor) -> Tensor:
-        """Which samples were measured in these frames, frame by frame."""
-        counts = self.starts[frames + 1] - self.starts[frames]
-        # Sample i of its frame: a running index minus where the frame's run began, plus where it begins in y.
-        shift = self.starts[frames] - (torch.cumsum(counts, 0) - counts)
-        shifts = torch.repeat_interleave(shift, counts)
-        return torch.arange(len(shifts), device=frames.device) + shifts
-
-
-def prepare(observations: Observations, device: torch.device) -> Samples:
-    """The observations as float32 tensors, factorized into distinct positions and frames."""
-    positions, row = np.unique(observations.x, axis=0, return_inverse=True)
-    frames, column = np.unique(observations.t, return_inverse=True)
-    variance = float(observations.y.var())
-    order = np.argsort(column, kind="stable")
-    starts = np.searchsorted(column[order], np.arange(len(frames) + 1))
-    grid = observations.grid
-
-    def tensor(array: np.ndarray) -> Tensor:
-        kind = torch.float32 if array.dtype.kind == "f" else torch.int64
-        return torch.as_tensor(np.ascontiguousarray(array), dtype=kind, device=device)
-
-    return Samples(
-        positions=tensor(positions),
-        frames=frames,
-        values=None if grid is None else tensor(grid.values.T),
-        y=tensor(observations.y[order]),
-        row=tensor(row.ravel()[order]),
-        column=tensor(column[order]),
-        starts=tensor(starts),
-        variance=variance,
-    )
-
-
-def settings(observations: Observations) -> AdapterParams:
-    """The paper's settings for a benchmark; for other data those of KS, with a scale that suits the data."""
-    if observations.problem in PAPER:
-        return PAPER[observations.problem].adapter
-    return changed(PAPER["ks"].adapter, coordinate_scale=coordinate_scale(observations))
-
-
-def periods(observations: Observations) -> tuple[float | None, ...]:
-    """Periods of axes that close on themselves; none for the paper's problems, whose encoding has none."""
-    domain = observations.domain
-    if observations.problem in PAPER:
-        return (None,) * domain.dimension
-    return tuple(e if closed else None for e, closed in zip(domain.extents, domain.periodic, strict=False))
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Where coordinates and values of a training begin."""
-
-    place: tuple[float, ...]
-    value: float
-
-
-def centered(observations: Observations, *, positive: bool) -> tuple[Observations, Origin]:
-    """The observations from the corner of their domain and from their mean, as single precision needs them.
-
-    The paper's problems stay where they are, and positive fields keep their zero.
-    """
-    domain = observations.domain
-    if observations.problem in PAPER:
-        return observations, Origin((0.0,) * domain.dimension, 0.0)
-    origin = Origin(domain.low, 0.0 if positive else float(observations.y.mean()))
-    moved = replace(domain, low=(0.0,) * domain.dimension, high=domain.extents[:-1])
-    x, y = np.clip(observations.x - domain.low, 0.0, moved.high), observations.y - origin.value
-    return replace(observations, x=x, y=y, domain=moved), origin
-
-
-def refuse_misfit(observations: Observations, model: ModelParams) -> None:
-    """Raise where the model cannot be determined by the observations at all."""
-    frames, positions = len(np.unique(observations.t)), len(np.unique(observations.x, axis=0))
-    if positions <= model.rank:
-        raise ValueError(
-            f"{positions} positions cannot carry {model.rank} spatial features: observe more positions or "
-            "lower the rank"
-        )
-    if len(observations) <= model.rank * 4:
-        raise ValueError(
-            f"{len(observations)} samples ({positions} positions, {frames} frames) are too few for "
-            f"{model.rank} features: add samples or lower the rank"
-        )
-
-
-def deviation(observations: Observations) -> float:
-    """The standard deviation of the values: the unit networks are trained in."""
-    value = float(observations.y.std())
-    if value == 0:
-        raise ValueError(f"all {len(observations)} values are {observations.y[0]}: there is no field to fit")
-    return value
-
-
-def generator(observations: Observations, seed: int | None) -> torch.Generator:
-    """The run's source of randomness, on the CPU so that every device draws the same numbers."""
-    chosen = seed if seed is not None else observations.seed
-    return torch.Generator().manual_seed(0 if chosen is None else chosen)

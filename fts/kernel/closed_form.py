@@ -17,12 +17,7 @@ from fts.fields.frozen import FrozenField, provenance_of
 from fts.fields.series import Basis, SeriesCoefficients, SeriesFeatures, transform
 from fts.kernel import scattered
 from fts.kernel.posterior import Posterior, PosteriorVariance
-from fts.kernel.separable import (
-    BAR_DELAY,
-    condition,
-    condition_holed,
-    refuse_constant,
-)
+from fts.kernel.separable import BAR_DELAY, condition, condition_holed, refuse_constant
 from fts.kernel.travelling_search import travel
 from fts.observations import Observations
 
