@@ -1,7 +1,7 @@
 """One iteration of DeepMoD beside the authors' release on the same samples, checks included, one thread.
 
-The release needs an environment of its own (see `fts/baselines/deepymod_reference.py`); where it is missing
-the peer is left out.
+The release needs an environment of its own (see `fts/baselines/training/deepymod_reference.py`); where it is
+missing the peer is left out.
 """
 
 import importlib.util
@@ -16,10 +16,9 @@ from _timing import cpu, line  # noqa: E402
 
 import fts  # noqa: E402
 from fts.adapter.samples import one_thread  # noqa: E402
-from fts.baselines.deepmod import _iterate  # noqa: E402
-from fts.baselines.deepmod_training import DeepMoDTraining  # noqa: E402
-from fts.baselines.deepymod_reference import deepymod_reference  # noqa: E402
-from fts.baselines.settings import DEEPMOD  # noqa: E402
+from fts.baselines.deepmod import DEEPMOD  # noqa: E402
+from fts.baselines.training.deepmod import DeepMoDTraining  # noqa: E402
+from fts.baselines.training.deepymod_reference import deepymod_reference  # noqa: E402
 
 SEED = 42
 ITERATIONS = 100
@@ -33,12 +32,16 @@ def main() -> None:
         library, params = fts.problem(name).library, DEEPMOD[name]
         with one_thread():
             training = DeepMoDTraining(
-                observations, library, params, np.random.default_rng(SEED), params.max_iterations
+                observations,
+                library,
+                params,
+                np.random.default_rng(SEED),
+                calls=params.max_iterations,
             )
 
             def iterate(training: DeepMoDTraining = training) -> None:
                 for _ in range(ITERATIONS):
-                    _iterate(training, None)
+                    training.step()
 
             ours = cpu(iterate, times=3) / ITERATIONS
         peer = None

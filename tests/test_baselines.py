@@ -8,7 +8,11 @@ import pytest
 
 from fts.baselines import pysindy as pysindy_peer
 from fts.baselines import regressions
-from fts.baselines.settings import SPECTRAL
+from fts.baselines.crossed import CrossedParams
+from fts.baselines.pysindy import PySINDyParams
+from fts.baselines.regressions import STRONG_STLSQ, STRONG_STRIDGE, PDEFindParams, WSINDyParams
+from fts.baselines.spectral import SPECTRAL
+from fts.baselines.stridge import STRidgeParams, StrongRegressionParams, WeakRegressionParams
 from fts.domain import Domain
 from fts.equations.terms import Library
 from fts.fields.frozen import FrozenField, Provenance
@@ -16,19 +20,8 @@ from fts.fields.given import CallableField
 from fts.fields.network import NetworkFeatures, SplineCoefficients
 from fts.methods import METHODS, method
 from fts.observations import Observations
-from fts.params.paper import PAPER, STRONG_STLSQ, STRONG_STRIDGE
-from fts.params.types import (
-    CrossedParams,
-    FieldParams,
-    FreezeThenSelectParams,
-    PDEFindParams,
-    PySINDyParams,
-    STRidgeParams,
-    StrongRegressionParams,
-    WeakParams,
-    WeakRegressionParams,
-    WSINDyParams,
-)
+from fts.params.paper import PAPER
+from fts.params.types import FieldParams, FreezeThenSelectParams, WeakParams
 from fts.selection.instrumental import TWO_FIELDS
 from fts.selection.selection import Selection
 from fts.svws import rule

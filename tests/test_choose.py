@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from fts.baselines.settings import PATCHES, PDE_FIND, THRESHOLDS, TOLERANCES, WSINDY
+from fts.baselines.dl_pde import TOLERANCES
+from fts.baselines.regressions import PATCHES, PDE_FIND, THRESHOLDS, WSINDY
 from fts.lab.studies import choose
 from fts.lab.studies.choose import Outcome
 from fts.params.paper import DEVELOPMENT_SEEDS, TEST_SEEDS

@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 from fts import methods
-from fts.baselines.settings import DEEPMOD, DL_PDE, PINN_SR, WEAK_PDE_LEARN
-from fts.baselines.training import Checkpoint
+from fts.baselines.deepmod import DEEPMOD
+from fts.baselines.dl_pde import DL_PDE
+from fts.baselines.pinn_sr import PINN_SR
+from fts.baselines.training.loop import Checkpoint
+from fts.baselines.weak_pde_learn import WEAK_PDE_LEARN
 from fts.domain import Domain
 from fts.equations.terms import Library
 from fts.lab.studies import plans, runs

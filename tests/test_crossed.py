@@ -5,26 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fts.baselines.crossed import crossed
-from fts.baselines.regressions import pde_find, wsindy
-from fts.baselines.settings import SPECTRAL
+from fts.baselines.crossed import CrossedParams, WeakRuleParams, crossed
+from fts.baselines.regressions import PDEFindParams, WSINDyParams, pde_find, wsindy
+from fts.baselines.spectral import SPECTRAL
+from fts.baselines.stridge import STRidgeParams, StrongRegressionParams, WeakRegressionParams
 from fts.domain import Domain
 from fts.equations.terms import Library
 from fts.observations import Observations
 from fts.params.paper import PAPER
-from fts.params.types import (
-    CrossedParams,
-    FieldParams,
-    FreezeThenSelectParams,
-    PDEFindParams,
-    STRidgeParams,
-    StrongRegressionParams,
-    WeakParams,
-    WeakRegressionParams,
-    WeakRuleParams,
-    WSINDyParams,
-    named,
-)
+from fts.params.types import FieldParams, FreezeThenSelectParams, WeakParams, named
 from fts.selection.selection import Selection
 from fts.svws.select import freeze_then_compare, freeze_then_select
 

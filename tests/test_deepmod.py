@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import torch
 
-from fts.baselines import deepmod, taylor
-from fts.baselines.deepmod import train_deepmod
-from fts.baselines.deepmod_training import DeepMoDTraining, lasso_cv, lasso_path
-from fts.baselines.deepymod_reference import deepymod_reference
-from fts.baselines.settings import DEEPMOD, DeepMoDParams
+from fts.baselines import deepmod
+from fts.baselines.deepmod import DEEPMOD, DeepMoDParams, train_deepmod
+from fts.baselines.training import taylor
+from fts.baselines.training.deepmod import DeepMoDTraining, lasso_cv, lasso_path
+from fts.baselines.training.deepymod_reference import deepymod_reference
 from fts.domain import Domain
 from fts.equations.terms import Library
 from fts.methods import method

@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 import torch
 
-from fts.baselines import dl_pde, surrogate, taylor
-from fts.baselines.settings import DLPDEParams, SurrogateParams
-from fts.baselines.surrogate import Surrogate
+from fts.baselines import dl_pde
+from fts.baselines.dl_pde import DLPDEParams, SurrogateParams
+from fts.baselines.stridge import STRidgeParams
+from fts.baselines.training import dl_pde as surrogate
+from fts.baselines.training import taylor
+from fts.baselines.training.dl_pde import Surrogate
 from fts.domain import Domain
 from fts.equations.equation import strong
 from fts.equations.terms import Library
 from fts.observations import Observations
-from fts.params.types import STRidgeParams
 
 LIBRARY = Library.parse(["1", "u", "u^2", "u*u_x", "u_x", "u_xx"])
 DOMAIN = Domain((-1.0,), (2.0,), 0.0, 2.0, (False,))

@@ -10,9 +10,10 @@ import pytest
 from test_contract import Here
 
 from fts import containers
-from fts.baselines.deepmod import deepmod
-from fts.baselines.settings import DEEPMOD, PATHS, WEAK_PDE_LEARN
-from fts.baselines.weak_pde_learn import weak_pde_learn
+from fts.baselines.deepmod import DEEPMOD
+from fts.baselines.training.deepmod import deepmod
+from fts.baselines.training.weak_pde_learn import weak_pde_learn
+from fts.baselines.weak_pde_learn import WEAK_PDE_LEARN
 from fts.domain import Domain
 from fts.equations.terms import Library
 from fts.lab.figures import baselines
@@ -23,6 +24,7 @@ from fts.params.paper import TEST_SEEDS
 from fts.params.types import changed
 from fts.paths import recorder, stopping
 from fts.paths.recorder import (
+    PATHS,
     RECORDED,
     Recorder,
     SupportPath,

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from fts.baselines import stridge
-from fts.baselines.regressions import pde_find
-from fts.baselines.settings import PDE_FIND, SPECTRAL
-from fts.baselines.spectral import reconstruct
+from fts.baselines.regressions import PDE_FIND, PDEFindParams, pde_find
+from fts.baselines.spectral import SPECTRAL, reconstruct
+from fts.baselines.stridge import STRidgeParams, StrongRegressionParams
 from fts.domain import Domain
 from fts.equations.terms import Library
 from fts.observations import Observations
-from fts.params.types import PDEFindParams, STRidgeParams, StrongRegressionParams, named
+from fts.params.types import named
 from fts.selection.selection import Selection
 
 LIBRARY = Library.parse(["1", "u", "u^2", "u*u_x", "u_x", "u_xx"])

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from fts.baselines import pinn_sr, pinn_training, taylor
-from fts.baselines.pinn_sr import Search
-from fts.baselines.settings import PINNSRParams
+from fts.baselines import pinn_sr
+from fts.baselines.pinn_sr import PINNSRParams, Search
+from fts.baselines.training import pinn_sr as pinn_training
+from fts.baselines.training import taylor
 from fts.domain import Domain
 from fts.equations.terms import Library
 from fts.observations import Observations

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fts.baselines import fourier, spectral, spectral_grid, spectral_scattered
-from fts.baselines.settings import SPECTRAL
+from fts.baselines.spectral import SPECTRAL
 from fts.domain import Domain
 from fts.fields.frozen import FrozenField
 from fts.observations import Observations

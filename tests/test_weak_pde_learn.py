@@ -9,11 +9,11 @@ import pytest
 import torch
 from scipy.integrate import quad
 
-from fts.baselines import weak_pde_learn, weak_training
-from fts.baselines.settings import WeakFormParams, WeakPDELearnParams
-from fts.baselines.training import Checkpoint
-from fts.baselines.weak_pde_learn import Trained
-from fts.baselines.weak_training import Bumps, RationalField, RationalNetwork
+from fts.baselines import weak_pde_learn
+from fts.baselines.training import weak_pde_learn as weak_training
+from fts.baselines.training.loop import Checkpoint
+from fts.baselines.training.weak_pde_learn import Bumps, RationalField, RationalNetwork
+from fts.baselines.weak_pde_learn import Trained, WeakFormParams, WeakPDELearnParams
 from fts.domain import Domain
 from fts.equations.terms import Library
 from fts.observations import Observations

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from fts.baselines import stridge
-from fts.baselines.regressions import wsindy
-from fts.baselines.settings import SPECTRAL, WSINDY
-from fts.baselines.spectral import reconstruct
+from fts.baselines.regressions import WSINDY, WSINDyParams, wsindy
+from fts.baselines.spectral import SPECTRAL, reconstruct
+from fts.baselines.stridge import STRidgeParams, WeakRegressionParams
 from fts.domain import Domain
 from fts.equations.terms import Library
 from fts.observations import Observations
-from fts.params.types import STRidgeParams, WeakParams, WeakRegressionParams, WSINDyParams, named
+from fts.params.types import WeakParams, named
 from fts.selection import sparse
 from fts.selection.selection import Selection
 from fts.weak.assembly import assemble

@@ -5,32 +5,53 @@ on derivatives (PDE-FIND's) or on a weak system (WSINDy's), one STLSQ of the pap
 """
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
-from fts.baselines.spectral import reconstruct
-from fts.baselines.stridge import select_strong, select_weak
+from fts.baselines.registry import register
+from fts.baselines.spectral import SpectralParams, reconstruct
+from fts.baselines.stridge import StrongRegressionParams, WeakRegressionParams, select_strong, select_weak
 from fts.equations.terms import Library
 from fts.fields.frozen import FrozenField
 from fts.fitting import obtain_frozen
 from fts.observations import Observations
-from fts.params.types import CrossedParams, StrongRegressionParams, WeakRegressionParams, WeakRuleParams
+from fts.params.types import FieldParams, SVWSParams, WeakParams
 from fts.selection.selection import Selection
 from fts.svws import rule
 from fts.weak.assembly import assemble
 from fts.weak.test_functions import phases
 
 
+@dataclass(frozen=True)
+class WeakRuleParams:
+    """The rule of the paper, or one threshold of it, on weak systems."""
+
+    weak: WeakParams
+    svws: SVWSParams
+
+
+@dataclass(frozen=True)
+class CrossedParams:
+    """Any field with any selector, to tell which half of a method wins; one of the two fields is given."""
+
+    spectral: SpectralParams | None
+    field: FieldParams | None
+    selector: Literal["strong STRidge", "weak STRidge", "single weak STLSQ", "SVWS"]
+    settings: StrongRegressionParams | WeakRegressionParams | WeakRuleParams  # of the selector
+
+
+@register("crossed", CrossedParams)
 def crossed(
     observations: Observations, library: Library, params: CrossedParams, rng: np.random.Generator
 ) -> Selection:
     """The equation one selector reads off one field; only the weak STRidge draws from `rng`."""
     field = _field(observations, params)
     began = time.process_time()
-    found = _select(field, library, params, rng)
+    selection = _select(field, library, params, rng)
     seconds = {"fit": field.made.seconds, "select": round(time.process_time() - began, 4)}
-    return replace(found, method=params.selector, field=field, seconds=seconds)
+    return replace(selection, method=params.selector, field=field, seconds=seconds)
 
 
 def _field(observations: Observations, params: CrossedParams) -> FrozenField:

@@ -2,123 +2,68 @@
 
 Both, Choudhury, Sens and Kusters (2021); Both, Vermarien and Kusters (2021). The settings are those of the
 authors' release, DeePyMoD 2.2.0: raw coordinates and data, equal weights, Adam, a lasso estimator with a
-threshold; `deepymod_reference` runs the release itself on the same rows.
+threshold; `training.deepymod_reference` runs the release itself on the same rows.
 """
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Literal
 
-import numpy as np
-from jaxtyping import Bool, Float
-
-from fts.adapter.samples import one_thread
-from fts.baselines.deepmod_training import DeepMoDTraining
-from fts.baselines.settings import DeepMoDParams
-from fts.baselines.taylor import MLPField
-from fts.baselines.training import checkpoint_of
-from fts.equations.terms import Library
-from fts.observations import Observations
-from fts.selection.selection import Selection
-
-# (iteration, losses by name, coefficients on the library, terms in play, the field), all of one network.
-Watcher = Callable[[int, Mapping[str, float], np.ndarray, np.ndarray, MLPField], None]
-# Iterations between two writings of the state to disk.
-_KEPT = 1000
+from fts.baselines.registry import register_training
 
 
 @dataclass(frozen=True)
-class DeepMoDRun:
-    """The terminal state: terms in play, their coefficients, the network, and how training went."""
+class DeepMoDParams:
+    """DeepMoD: a tanh network whose residual is least squares on the terms in play, dropped as it trains."""
 
-    xi: Float[np.ndarray, " J"]
-    mask: Bool[np.ndarray, " J"]
-    field: MLPField
-    notes: Mapping[str, Any]
-    seconds: float
+    width: int
+    depth: int  # hidden layers
+    inputs: Literal["raw", "unit"]  # coordinates as they are, or mapped to [-1, 1]
+    samples: int  # observations used, drawn once; all where there are no more
+    held_out: float  # fraction of them that only judges
+    learning_rate: float
+    betas: tuple[float, float]
+    max_iterations: int
+    check_every: int  # iterations between two checks
+    patience: int  # iterations without a lower held-out error before terms are dropped
+    min_decrease: float  # what counts as lower, in units of the data squared
+    periodicity: int  # iterations between two decisions about terms, from the first one on
+    threshold: float  # on lasso coefficients of unit columns and unit u_t
+    folds: int  # of the lasso's cross-validation
+    alphas: int  # penalties it tries
+    alpha_ratio: float  # smallest to largest of them
+    settled_patience: int  # iterations so long without change end the training
+    settled_change: float  # of the sum of scaled coefficients
 
 
-def deepmod(
-    observations: Observations,
-    library: Library,
-    params: DeepMoDParams,
-    rng: np.random.Generator,
-    *,
-    callback: Watcher | None = None,
-    checkpoint: Path | None = None,
-) -> Selection:
-    """The terminal terms and their coefficients; an empty equation where all were dropped."""
-    found = train_deepmod(observations, library, params, rng, callback=callback, checkpoint=checkpoint)
-    return Selection(
-        library,
-        found.xi,
-        "DeepMoD",
-        field=found.field,
-        seconds={"fit": found.seconds},
-        notes=found.notes,
+def _deepmod(width: int, patience: int, settled_change: float) -> DeepMoDParams:
+    return DeepMoDParams(
+        width=width,
+        depth=4,
+        inputs="raw",
+        samples=2000,
+        held_out=0.2,
+        learning_rate=1e-3,
+        betas=(0.99, 0.99),
+        max_iterations=100_000,
+        check_every=25,
+        patience=patience,
+        min_decrease=1e-5,
+        periodicity=50,
+        threshold=0.1,
+        folds=5,
+        alphas=100,
+        alpha_ratio=1e-3,
+        settled_patience=200,
+        settled_change=settled_change,
     )
 
 
-def train_deepmod(
-    observations: Observations,
-    library: Library,
-    params: DeepMoDParams,
-    rng: np.random.Generator,
-    *,
-    callback: Watcher | None = None,
-    checkpoint: Path | None = None,
-) -> DeepMoDRun:
-    """Trained until the coefficients settle or the budget is spent.
+# Those of the release's notebooks on the same three equations; the paper names depth, width, threshold and
+# budget, and they agree.
+DEEPMOD: dict[str, DeepMoDParams] = {
+    "kdv": _deepmod(width=30, patience=10, settled_change=1e-3),
+    "ks": _deepmod(width=30, patience=10, settled_change=1e-3),
+    "ad": _deepmod(width=50, patience=200, settled_change=1e-5),
+}
 
-    The callback sees every check and cannot change what comes out: losses are "data" and "residual" of the
-    training rows, "held_out" their sum on the others, all before the step, "validation" the data error after
-    it. A run with a checkpoint continues one that was interrupted, to the same bits.
-    """
-    with one_thread():
-        kept = checkpoint_of(checkpoint, observations, library, params)
-        training = DeepMoDTraining(observations, library, params, rng, params.max_iterations)
-        # The same samples may be trained on from several starts.
-        kept.run = f"{kept.run}-{training.seed}"
-        training.load(kept, rng)
-        while training.iteration < params.max_iterations and not training.schedule.converged:
-            _iterate(training, callback)
-            if training.iteration % _KEPT == 0:
-                training.save(kept, rng)
-        seconds = kept.seconds
-        training.save(kept, rng)
-        # The last step moved the network, and the last check perhaps the terms: one more solve.
-        training.solve()
-        notes = _notes(training)
-        return DeepMoDRun(training.xi, training.mask, training.freeze(), notes, seconds)
-
-
-def _iterate(training: DeepMoDTraining, callback: Watcher | None) -> None:
-    iteration = training.iteration
-    due = iteration % training.params.check_every == 0
-    loss = training.solve()
-    losses, xi, mask, field = training.losses, training.xi, training.mask, None
-    if due and callback is not None:
-        losses, field = losses | {"held_out": training.held_out()}, training.freeze()
-    training.descend(loss)
-    if due:
-        error = training.check()
-        if callback is not None and field is not None:
-            callback(iteration, losses | {"validation": error}, xi.copy(), mask.copy(), field)
-    training.iteration += 1
-
-
-def _notes(training: DeepMoDTraining) -> dict[str, Any]:
-    schedule = training.schedule
-    return {
-        "iterations": training.iteration,
-        "converged": schedule.converged,
-        "stopped_by": "convergence" if schedule.converged else "budget",
-        "sparse_since": schedule.since if schedule.sparse else None,
-        "masks": schedule.masks,
-        "samples": training.n + len(training.held_y),
-        "final_data": training.losses["data"],
-        "final_residual": training.losses["residual"],
-        "held_out": training.held_out(),
-        "compiled": training.is_compiled,
-    }
+register_training("DeepMoD", DeepMoDParams, DEEPMOD, "deepmod")

@@ -6,22 +6,35 @@ PySINDy is an optional extra (`pip install 'fts[peers]'`); nothing else in the p
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
 
 from fts import fitting
+from fts.baselines.registry import register
 from fts.equations.grammar import TermError
 from fts.equations.terms import Library, parse_term
 from fts.fields.frozen import Field
 from fts.observations import Observations
-from fts.params.types import PySINDyParams, WeakParams
+from fts.params.types import FieldParams, WeakParams
 from fts.selection import sparse
 from fts.selection.selection import Selection
 
 # PySINDy numbers the spatial axes.
 _AXES = str.maketrans("123", "xyz")
+
+
+@dataclass(frozen=True)
+class PySINDyParams:
+    """PySINDy's weak library on a field tabulated on a grid, and its STLSQ."""
+
+    field: FieldParams
+    weak: WeakParams
+    grid: tuple[int, ...]
+    threshold: float  # relative to ||b||, on unit columns
+    ridge: float
 
 
 @runtime_checkable
@@ -63,6 +76,7 @@ def pysindy_weak_system(
     return _columns(theta, weak.get_feature_names(), library), b
 
 
+@register("PySINDy weak", PySINDyParams)
 def pysindy_weak(
     observations: Observations, library: Library, params: PySINDyParams, rng: np.random.Generator
 ) -> Selection:
@@ -79,7 +93,7 @@ def pysindy_weak(
 
 def _columns(theta: np.ndarray, names: list[str], library: Library) -> np.ndarray:
     """PySINDy's columns in our order and scaling; its names look like x0^2x0_11."""
-    found = {}
+    columns = {}
     for column, name in zip(theta.T, names, strict=True):
         text = re.sub(r"_(\d+)", lambda m: "_" + m[1].translate(_AXES), name.replace("x0", "u"))
         text = re.sub(r"(?<=[\d\w])u(?=_)", "*u", text)
@@ -87,11 +101,11 @@ def _columns(theta: np.ndarray, names: list[str], library: Library) -> np.ndarra
             term = parse_term(text)
         except TermError:  # u*u_xx and its like have no weak form of ours
             continue
-        found[term] = column
-    missing = [str(term) for term in library if term not in found]
+        columns[term] = column
+    missing = [str(term) for term in library if term not in columns]
     if missing:
         raise ValueError(f"PySINDy's weak library has no column for {', '.join(missing)}: drop these terms")
-    return np.column_stack([found[term] for term in library])
+    return np.column_stack([columns[term] for term in library])
 
 
 def _grid(field: Field, shape: tuple[int, ...]) -> list[np.ndarray]:

@@ -115,14 +115,12 @@ def cycles(layout: Layout) -> list[str]:
 
 
 def entangled_methods(layout: Layout) -> list[str]:
-    """Methods of `baselines` that import each other; a method is a file that `methods` lists."""
-    listed = layout.files[f"{layout.package}.methods"].anywhere
-    shared = f"{layout.package}.baselines.settings"
-    methods = [file for file in layout.of("baselines") if file.name in listed - {shared}]
+    """Methods of `baselines` that import each other; a method is a file that registers itself."""
+    methods = {file.name: file for file in layout.of("baselines") if _registers(file.tree)}
     return [
         f"{file.name} imports {other}, another method"
-        for file in methods
-        for other in sorted(file.anywhere & {method.name for method in methods})
+        for file in methods.values()
+        for other in sorted(file.anywhere & set(methods))
     ]
 
 
@@ -245,6 +243,12 @@ def traced(call: Callable[[], Any], root: Path = HERE) -> Trace:
     )
 
 
+def _registers(tree: ast.Module) -> bool:
+    """Whether a file calls `register` or `register_training`, as a decorator or by itself."""
+    calls = [ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return any(call.split(".")[-1] in ("register", "register_training") for call in calls)
+
+
 def _signatures(tree: ast.Module) -> Iterator[tuple[set[str], set[str]]]:
     """Names of types that each public function takes and gives back; a method takes its class."""
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
@@ -302,9 +306,20 @@ def _names(nodes: Iterable[ast.AST], home: str, known: set[str]) -> Iterator[str
             if whole - known:
                 yield base
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
-            name = node.args[0]
-            # A computed name may be any module: as if the package itself were imported.
-            yield str(name.value) if isinstance(name, ast.Constant) else home.split(".")[0]
+            yield from _computed(node.args[0], home.split(".")[0], known)
+
+
+def _computed(name: ast.expr, package: str, known: set[str]) -> Iterator[str]:
+    """What `import_module` may import: f"fts.baselines.{name}" is any file of that folder."""
+    if isinstance(name, ast.Constant):
+        yield str(name.value)
+        return
+    parts = name.values if isinstance(name, ast.JoinedStr) else [name]
+    head = str(parts[0].value) if isinstance(parts[0], ast.Constant) else ""
+    if head.count(".") > 1 and head.endswith("."):
+        yield from (module for module in known if module.rpartition(".")[0] == head[:-1])
+    else:  # it may be any module: as if the package itself were imported
+        yield package
 
 
 def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:

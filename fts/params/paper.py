@@ -5,13 +5,10 @@ from dataclasses import replace
 
 from fts.params.types import (
     AdapterParams,
-    FieldParams,
     ModelParams,
     PenaltyParams,
     ProjectedParams,
     Settings,
-    StrongSTLSQParams,
-    StrongSTRidgeParams,
     SVWSParams,
     TrainingParams,
     WeakParams,
@@ -189,10 +186,5 @@ CLOSED_FORM = ("kernel", "travelling")
 
 # Where the paper names no base threshold it is this fraction of ||b||; its own three are 0.10 to 0.20 of it.
 RELATIVE_THRESHOLD = 0.1
-# Strong-form selectors on the paper's fields: as many points as a dozen weak systems have patches.
-STRONG_STLSQ = StrongSTLSQParams(
-    FieldParams("paper"), points=4000, threshold=RELATIVE_THRESHOLD, ridge=1e-4, max_iterations=20
-)
-STRONG_STRIDGE = StrongSTRidgeParams(FieldParams("paper"), points=4000, ridge=1e-5, step=0.02, rounds=25)
 # Raised when a recipe makes another field of the same samples, so that fields made before are not used.
 RECIPE_VERSIONS: dict[str, int] = {"paper": 1, "projected": 1, "kernel": 1, "travelling": 3}

@@ -18,7 +18,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from fts import containers
-from fts.baselines.settings import PATHS, DeepMoDParams, PathParams, WeakPDELearnParams
+from fts.baselines.deepmod import DeepMoDParams
+from fts.baselines.weak_pde_learn import WeakPDELearnParams
 from fts.domain import Domain
 from fts.equations.terms import Library
 from fts.fields.frozen import Field, FrozenField
@@ -29,6 +30,20 @@ from fts.svws import rule
 
 _KIND = "path"
 _LEVELS = 255.0
+
+
+@dataclass(frozen=True)
+class PathParams:
+    """What a recorded training keeps of its fields, to be looked at later."""
+
+    fields: int  # at most so many, evenly over the training
+    selections: int  # about how often the equation is read off a field that trains without one
+    grid: tuple[int, int]  # points each is kept at in one dimension, (x, t)
+    plane: tuple[int, int, int]  # the same in two, (x, y, t)
+
+
+# Enough to see a field move by, and a few hundred kilobytes for the longest training.
+PATHS = PathParams(fields=48, selections=100, grid=(64, 40), plane=(24, 24, 4))
 
 
 @dataclass(frozen=True)
@@ -190,7 +205,7 @@ def record_deepmod(
     about: Mapping[str, Any],
 ) -> tuple[Selection, SupportPath]:
     """DeepMoD's selection and its path: the terms in play at every check."""
-    from fts.baselines.deepmod import deepmod
+    from fts.baselines.training.deepmod import deepmod
 
     recorder = Recorder(library, observations.domain, 0.0, PATHS)
     found = deepmod(observations, library, params, rng, callback=recorder)
@@ -209,7 +224,7 @@ def record_weak_pde_learn(
     about: Mapping[str, Any],
 ) -> tuple[Selection, SupportPath]:
     """Weak-PDE-LEARN's selection and its path: the coefficients beyond the threshold in every epoch."""
-    from fts.baselines.weak_pde_learn import weak_pde_learn
+    from fts.baselines.training.weak_pde_learn import weak_pde_learn
 
     recorder = Recorder(library, observations.domain, params.threshold, PATHS)
     found = weak_pde_learn(observations, library, params, rng, callback=recorder)

@@ -15,7 +15,8 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from fts import containers
-from fts.baselines.settings import DL_PDE, PATCHES, PDE_FIND, THRESHOLDS, TOLERANCES, WSINDY
+from fts.baselines.dl_pde import DL_PDE, TOLERANCES
+from fts.baselines.regressions import PATCHES, PDE_FIND, THRESHOLDS, WSINDY
 from fts.baselines.spectral import reconstruct
 from fts.baselines.stridge import select_strong, select_weak
 from fts.equations.terms import Library
@@ -194,13 +195,13 @@ def _select_weak(field: Any, library: Library, params: Any, rng: np.random.Gener
 
 def _train(observations: Observations, params: Any, rng: np.random.Generator) -> Any:
     # torch takes seconds to import, and the other choices need none of it.
-    from fts.baselines.dl_pde import fit_again
+    from fts.baselines.training.dl_pde import fit_surrogate
 
-    surrogate, _ = fit_again(observations, params, rng)
+    surrogate, _ = fit_surrogate(observations, params.surrogate, rng)
     return surrogate
 
 
 def _select_trained(field: Any, library: Library, params: Any, rng: np.random.Generator) -> Selection:
-    from fts.baselines.dl_pde import select_on
+    from fts.baselines.training.dl_pde import select_on
 
     return select_on(field, library, params)

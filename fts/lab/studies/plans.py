@@ -10,11 +10,14 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from fts.baselines.settings import DEEPMOD, DL_PDE, PDE_FIND, PINN_SR, SPECTRAL, WEAK_PDE_LEARN, WSINDY
+from fts.baselines.crossed import CrossedParams, WeakRuleParams
+from fts.baselines.regressions import PDE_FIND, WSINDY
+from fts.baselines.spectral import SPECTRAL, SpectralParams
 from fts.lab.studies.published import JOINT_SETTINGS, REGIMES, SELECTOR_REGIMES
 from fts.lab.studies.runs import GENERAL, OURS, Task, discover_task, paper_task, refined_task, weighted_task
+from fts.methods import METHODS, configurations
 from fts.params.paper import PAPER, REFINED
-from fts.params.types import CrossedParams, FieldParams, SpectralParams, WeakRuleParams
+from fts.params.types import FieldParams
 from fts.problems.problems import names
 from fts.selection.instrumental import TWO_FIELDS
 from fts.symbolic.composed import COMPOSED, ComposedRunParams
@@ -95,15 +98,6 @@ _CONTROLS = {
     "coordinate, width 128": "coordinate-wide",
     "coordinate, slow time": "coordinate-slow",
 }
-# The competing methods, cheap ones first.
-_BASELINES: dict[str, dict[str, Any]] = {
-    "PDE-FIND": PDE_FIND,
-    "WSINDy": WSINDY,
-    "DL-PDE": DL_PDE,
-    "Weak-PDE-LEARN": WEAK_PDE_LEARN,
-    "DeepMoD": DEEPMOD,
-    "PINN-SR": PINN_SR,
-}
 # Samples that fill no sensor x frame grid: points at random, drifting probes, gaps.
 _ANY_SAMPLES = ("R20", "D20", "S20-30")
 # Where mesh-free SINDy was measured: 5,000 samples under heavy noise, 100 under little.
@@ -162,7 +156,7 @@ def density(seeds: tuple[int, ...]) -> Iterator[Task]:
     for row, (problem, percents) in product(methods, PAPER_DENSITIES.items()):
         for percent, seed in product(percents, seeds):
             if (row, problem, f"S{percent}") not in recorded:
-                params = _BASELINES[row][problem]
+                params = configurations(row)[problem]
                 yield Task("density", problem, f"S{percent}", seed, 0.0, row, row, params)
 
 
@@ -186,10 +180,12 @@ def layouts(seeds: tuple[int, ...]) -> Iterator[Task]:
 
 def baselines(seeds: tuple[int, ...]) -> Iterator[Task]:
     """Table 1, the methods ours is compared with, each with one configuration per problem."""
-    for row, settings in _BASELINES.items():
+    for row in METHODS:
         for problem, protocol in REGIMES:
-            for seed in seeds:
-                yield Task("baselines", problem, protocol, seed, 0.0, row, row, settings[problem])
+            if problem in configurations(row):
+                for seed in seeds:
+                    params = configurations(row)[problem]
+                    yield Task("baselines", problem, protocol, seed, 0.0, row, row, params)
 
 
 def paths(seeds: tuple[int, ...]) -> Iterator[Task]:
@@ -198,7 +194,7 @@ def paths(seeds: tuple[int, ...]) -> Iterator[Task]:
         # Where Table 1 has the run, the recorded one is that run.
         study = "baselines" if (problem, protocol) in REGIMES else "paths"
         for seed in seeds:
-            yield Task(study, problem, protocol, seed, 0.0, row, row, _BASELINES[row][problem])
+            yield Task(study, problem, protocol, seed, 0.0, row, row, configurations(row)[problem])
     for problem, protocol in dict.fromkeys(setting[1:] for setting in JOINT_SETTINGS):
         for seed in seeds:
             yield replace(paper_task("paths", problem, protocol, seed), row=OURS)

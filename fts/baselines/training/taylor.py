@@ -1,8 +1,4 @@
-"""MLPField: a network of (t, x[, y]) as plain arrays, evaluated without torch.
-
-What a method that trains such a network hands back, so that its field is scored and drawn like any other.
-
-A network of (t, x[, y]) and points -> its value, u_t and space derivatives in one pass (Taylor mode).
+"""A network of (t, x[, y]) and points -> its value, u_t and space derivatives in one pass (Taylor mode).
 
 Beside every neuron's value its derivatives are carried through the layers by Faa di Bruno's formula, six
 slices in all: (u, u_t, u_x, u_xx, u_xxx, u_xxxx) on a line, (u, u_t, u_x, u_y, u_xx, u_yy) in a plane. One
@@ -16,63 +12,16 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from fts.domain import Domain, grid_points
+from fts.baselines.mlp_field import Bounds, MLPField
+from fts.domain import Domain
 from fts.equations.expressions import STATE
 from fts.equations.terms import Library, Term
 
-# Lowest and highest (t, x[, y]) that a network maps to [-1, 1] before its first layer.
-Bounds = tuple[tuple[float, ...], tuple[float, ...]]
-_ACTIVATIONS = {"tanh": np.tanh, "sin": np.sin}
-# Points evaluated at once: the layers' arrays then stay near the processor.
-_CHUNK = 1 << 13
-
-
-@dataclass(frozen=True)
-class MLPField:
-    """A frozen network: layers (in, out) with inputs (t, x[, y]), one output, the activation between them."""
-
-    weights: tuple[np.ndarray, ...]
-    biases: tuple[np.ndarray, ...]
-    activation: str
-    bounds: Bounds | None
-    domain: Domain
-
-    def __post_init__(self) -> None:
-        if self.activation not in _ACTIVATIONS:
-            raise ValueError(f"unknown activation {self.activation!r}: take {' or '.join(_ACTIVATIONS)}")
-        if self.weights[0].shape[0] != self.domain.dimension + 1 or self.weights[-1].shape[1] != 1:
-            raise ValueError(
-                f"layers from {self.weights[0].shape[0]} inputs to {self.weights[-1].shape[1]} outputs "
-                f"cannot describe a field on {self.domain.dimension} spatial axes: take one more, give one"
-            )
-
-    def __call__(self, points: Float[np.ndarray, "n d1"]) -> Float[np.ndarray, " n"]:
-        """u_hat at the points (x, [y,] t)."""
-        inputs = np.roll(np.asarray(points, dtype=float), 1, axis=1)  # the network takes the time first
-        chunks = [inputs[i : i + _CHUNK] for i in range(0, len(inputs), _CHUNK)] or [inputs]
-        return np.concatenate([self._values(chunk) for chunk in chunks])
-
-    def on_grid(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
-        """u_hat on the tensor grid of the axes (x, [y,] t), shaped like a trajectory."""
-        return self(grid_points(axes)).reshape(*(axis.size for axis in axes))
-
-    def _values(self, inputs: np.ndarray) -> np.ndarray:
-        if self.bounds is not None:
-            low, high = (np.array(side) for side in self.bounds)
-            inputs = 2.0 * (inputs - low) / (high - low) - 1.0
-        activation = _ACTIVATIONS[self.activation]
-        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            inputs = activation(inputs @ weight + bias)
-        return (inputs @ self.weights[-1] + self.biases[-1])[:, 0]
-
-
 Activation = Literal["tanh", "sin"]
-SLICES = 6
 TIME = 1  # the slice u_t; the others are derivatives in space
 # The multi-indices of the slices by the number of spatial axes; u_t has none.
 _SPACE: dict[int, dict[tuple[int, ...], int]] = {
@@ -92,7 +41,7 @@ class Weights:
 
     @property
     def tensors(self) -> list[Tensor]:
-        """All of them, for an optimizer."""
+        """All of them."""
         return [*self.weights, *self.biases]
 
     @property
@@ -107,6 +56,38 @@ class Weights:
             for group in (self.weights, self.biases)
         )
         return MLPField(weights, biases, activation, bounds, domain)
+
+
+@dataclass(frozen=True)
+class Network:
+    """The shape of a network on a box; its weights are one vector, which the optimizer sees whole."""
+
+    sizes: tuple[int, ...]
+    activation: Activation
+    bounds: Bounds | None  # None where it takes the coordinates raw
+    domain: Domain
+
+    def values(self, theta: Tensor, points: Float[Tensor, "n d1"]) -> Float[Tensor, " n"]:
+        """u_hat at the points (t, x[, y])."""
+        layers = unpack(theta, self.sizes)
+        return values(layers.weights, layers.biases, points, self.activation, self.bounds)
+
+    def jet(self, theta: Tensor, points: Float[Tensor, "n d1"]) -> Float[Tensor, "6 n"]:
+        """The slices at the points (t, x[, y])."""
+        layers = unpack(theta, self.sizes)
+        return propagate(layers.weights, layers.biases, points, self.activation, self.bounds)
+
+    def freeze(self, theta: Tensor) -> MLPField:
+        """The network as plain arrays."""
+        return unpack(theta, self.sizes).freeze(self.activation, self.bounds, self.domain)
+
+
+def network_on(
+    domain: Domain, width: int, depth: int, activation: Activation, inputs: Literal["raw", "unit"]
+) -> Network:
+    """A network of (t, x[, y]) with hidden layers of one width, its inputs raw or mapped to [-1, 1]."""
+    bounds = ((domain.t0, *domain.low), (domain.t1, *domain.high)) if inputs == "unit" else None
+    return Network((domain.dimension + 1, *(width,) * depth, 1), activation, bounds, domain)
 
 
 def unpack(vector: Float[Tensor, " parameters"], sizes: Sequence[int]) -> Weights:

@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 
 from fts.adapter.samples import one_thread
-from fts.baselines import taylor
-from fts.baselines.deepmod_training import DeepMoDTraining
-from fts.baselines.settings import DeepMoDParams
+from fts.baselines.deepmod import DeepMoDParams
+from fts.baselines.training import taylor
+from fts.baselines.training.deepmod import DeepMoDTraining
 from fts.equations.terms import Library
 from fts.observations import Observations
 from fts.selection.selection import Selection
@@ -33,8 +33,8 @@ def deepymod_reference(
 ) -> Selection:
     """The release's terminal mask, and its constraint's coefficients solved once more under it."""
     released = _released()
-    ours = DeepMoDTraining(observations, library, params, rng, calls=0)
-    if ours.bounds is not None:
+    ours = DeepMoDTraining(observations, library, params, rng)
+    if ours.network.bounds is not None:
         raise ValueError("the release trains on raw coordinates: set inputs='raw'")
     began = time.perf_counter()
     with one_thread(), warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
@@ -54,8 +54,8 @@ def deepymod_reference(
 
 def _train(released: Any, ours: DeepMoDTraining, params: DeepMoDParams) -> tuple[Any, int]:
     """The trained model and the number of its iterations."""
-    network = released.NN(ours.sizes[0], [params.width] * params.depth, 1)
-    start = taylor.unpack(ours.theta.detach(), ours.sizes)
+    network = released.NN(ours.network.sizes[0], [params.width] * params.depth, 1)
+    start = taylor.unpack(ours.theta.detach(), ours.network.sizes)
     linear = [layer for layer in network.network if isinstance(layer, torch.nn.Linear)]
     for layer, weight, bias in zip(linear, start.weights, start.biases, strict=True):
         layer.weight.data.copy_(weight.T)

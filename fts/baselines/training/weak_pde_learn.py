@@ -1,46 +1,55 @@
-"""Networks with trainable rational activations, as Weak-PDE-LEARN has them: one flat vector -> u_hat(t, x).
-
-Every hidden layer has an activation of its own, R(z) = (a0 + a1 z + a2 z^2 + a3 z^3) / (b0 + b1 z + b2 z^2).
-All parameters stand in one vector, which the optimizer, the penalty on its size and a checkpoint see whole.
-
-Random smooth test functions and a field on one grid -> the weak system, differentiable in the field.
-
-The weak form of Weak-PDE-LEARN. A test function is a product of bumps exp(k - k / (1 - s^2)), s = (x - c)/r,
-one per axis. All share one quadrature grid over the whole box: the field is evaluated there once, and every
-integral <D^alpha q(u), psi> = (-1)^|alpha| <q(u), D^alpha psi> is a contraction axis by axis.
-
-The training of Weak-PDE-LEARN: samples -> network and coefficients, epoch by epoch.
+"""The training of Weak-PDE-LEARN: samples -> rational network and coefficients, epoch by epoch.
 
     L = w_D mean (u_hat - y)^2 + w_W mean (b - A xi)^2 + w_p sum_j omega_j xi_j^2 + w_2 ||theta||^2
 
 with A, b of the present test functions and omega_j = 1 / max(floor, |xi_j|^(2 - p)), held constant in every
 step, so that its minimum is that of the p-norm. Test functions are drawn anew every few epochs; those with
 residuals far above the mean are kept for one epoch more.
+
+Every hidden layer of the network has an activation of its own, R(z) = (a0 + a1 z + a2 z^2 + a3 z^3) / (b0 +
+b1 z + b2 z^2). A test function is a product of bumps exp(k - k / (1 - s^2)), s = (x - c)/r, one per axis. All
+share one quadrature grid over the whole box: the field is evaluated there once, and every integral <D^alpha
+q(u), psi> = (-1)^|alpha| <q(u), D^alpha psi> is a contraction axis by axis.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import comb, factorial, prod
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
-from fts.baselines.settings import WeakPDELearnParams
-from fts.baselines.training import Checkpoint, Diverged, adam_arrays, compiled, restore_adam
+from fts.baselines.training.loop import (
+    Arrays,
+    Checkpoint,
+    Diverged,
+    checkpoint_of,
+    compiled,
+    restore,
+    snapshot,
+    train,
+)
+from fts.baselines.weak_pde_learn import WeakPDELearnParams
 from fts.domain import Domain, grid_points
 from fts.equations.expressions import STATE
 from fts.equations.terms import Library, Term
 from fts.observations import Observations
+from fts.selection.selection import Selection
 
 # The rational function of this type nearest to max(z, 0) on [-1, 1].
 _NUMERATOR = (0.0218, 0.5, 1.5957, 1.1915)
 _DENOMINATOR = (1.0, 0.0, 2.383)
 # Points evaluated at once.
 _CHUNK = 1 << 13
+# How often in a training its state is kept on disk.
+_SAVES = 20
+# One radius for all axes, in shortest sides of the box, or one per axis, in its own side.
+Radius = Literal["shortest", "per axis"]
 
 
 @dataclass(frozen=True)
@@ -103,8 +112,49 @@ class RationalField:
         return self(grid_points(axes)).reshape(*(axis.size for axis in axes))
 
 
-# One radius for all axes, in shortest sides of the box, or one per axis, in its own side.
-Radius = Literal["shortest", "per axis"]
+# (epoch, losses by name, coefficients on the library, terms still in play, the field)
+Watcher = Callable[[int, Mapping[str, float], np.ndarray, np.ndarray, RationalField], None]
+
+
+def weak_pde_learn(
+    observations: Observations,
+    library: Library,
+    params: WeakPDELearnParams,
+    rng: np.random.Generator,
+    *,
+    callback: Watcher | None = None,
+    checkpoint: Path | None = None,
+) -> Selection:
+    """The coefficients above the threshold at the end of the sparsification; no refit."""
+    kept = checkpoint_of(checkpoint, observations, library, params, rng)
+    training, notes = train_weak(observations, library, params, rng, callback=callback, checkpoint=kept)
+    xi = training.physical()
+    xi = np.where(training.alive & (np.abs(xi) > params.threshold), xi, 0.0)
+    notes |= {"iterations": training.steps, "stopped_by": "budget"}
+    notes |= {f"final_{name}": value for name, value in training.losses.items()}
+    notes["least_squares"] = {
+        name: float(value) for name, value in zip(library.names, training.refit, strict=True) if value
+    }
+    seconds = {"fit": kept.seconds}
+    return Selection(library, xi, "Weak-PDE-LEARN", field=training.freeze(), seconds=seconds, notes=notes)
+
+
+def train_weak(
+    observations: Observations,
+    library: Library,
+    params: WeakPDELearnParams,
+    rng: np.random.Generator,
+    *,
+    callback: Watcher | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> tuple["WeakTraining", dict[str, Any]]:
+    """Both phases; the callback sees every epoch and cannot change what comes out.
+
+    Of its losses "held_out", the weak loss under test functions of the epoch's own, is there at every
+    `watch_every`-th epoch and the last. The denominators of the activations are not guarded, as in the
+    authors' code: a training that diverges is started once more.
+    """
+    return train(lambda rng: WeakTraining(observations, library, params, rng, callback), rng, checkpoint)
 
 
 @dataclass(frozen=True)
@@ -236,15 +286,9 @@ def _contract(inner: Tensor, parts: list[Tensor], alpha: tuple[int, ...]) -> Ten
 
 
 class WeakTraining:
-    """Samples, quadrature and compiled loss, which stay; and the state, which every step changes."""
+    """Samples, quadrature and compiled loss, which stay; and the state, which every epoch changes."""
 
-    theta: Tensor  # the network
-    xi: Tensor  # coefficients of the columns without their scales
-    alive: Bool[np.ndarray, " J"]  # terms still in play
-    present: Bumps  # test functions: the draw, then those carried over
-    parts: list[Tensor]  # their factors, padded to one shape
-    losses: dict[str, float]
-    epoch: int
+    parts: list[Tensor]  # factors of the present test functions, padded to one shape
 
     def __init__(
         self,
@@ -252,8 +296,11 @@ class WeakTraining:
         library: Library,
         params: WeakPDELearnParams,
         rng: np.random.Generator,
+        callback: Watcher | None = None,
     ) -> None:
-        self.params, self.rng, self.domain = params, rng, observations.domain
+        self.params, self.rng, self.callback, self.domain = params, rng, callback, observations.domain
+        self.epochs = params.burn_in + params.sparsification
+        self.save_every = max(1, self.epochs // _SAVES)
         self.scales = np.array([term.scale for term in library])
         self.columns = plan(library, self.domain.dimension)
         self.orders = highest_orders(library, self.domain.dimension)
@@ -262,44 +309,31 @@ class WeakTraining:
         self.axes = quadrature_axes(self.domain, params.weak.quadrature)
         self.nodes = _tensor(np.roll(grid_points(self.axes), 1, axis=1))  # the network takes time first
         self.network = RationalNetwork(self.domain.dimension + 1, params.width, params.depth)
-        loss = _loss(self.network, self.columns, self.nodes, params)
-        self.loss = compiled(loss, params.burn_in + params.sparsification)
+        self.loss = compiled(self.joint_loss, self.epochs)
+        self.theta = _tensor(self.network.draw(rng)).requires_grad_(True)
+        # Coefficients of the columns without their scales.
+        self.xi = torch.zeros(len(library)).requires_grad_(True)
+        self.optimizer = torch.optim.Adam([self.theta, self.xi], lr=params.learning_rate, fused=True)
+        self.alive = np.ones(len(library), dtype=bool)  # terms still in play
+        # The draw of test functions, then those carried over.
+        self.present = Bumps(*(np.empty((0, len(self.axes))) for _ in range(2)))
+        self.steps, self.losses = 0, {}
 
-    def start(self, checkpoint: Checkpoint) -> None:
-        """The state before the first epoch: a drawn network, zero coefficients; or the one on disk."""
-        stored = checkpoint.load(self.rng)
-        if stored is None:
-            self._begin(self.network.draw(self.rng), np.zeros(len(self.columns)))
-            return
-        header, arrays = stored
-        self._begin(arrays["theta"], arrays["xi"])
-        restore_adam(self.optimizer, arrays)
-        self.alive, self.present = arrays["alive"].astype(bool), Bumps(arrays["centers"], arrays["radii"])
-        self.epoch, self.losses = header["epoch"], dict(header["losses"])
-        self._fill()
-
-    def save(self, checkpoint: Checkpoint) -> None:
-        """Keep everything the next epoch depends on."""
-        arrays = {
-            "theta": self.theta.detach().numpy(),
-            "xi": self.xi.detach().numpy(),
-            "alive": self.alive.astype(np.uint8),
-            "centers": self.present.centers,
-            "radii": self.present.radii,
-        }
-        header = {"epoch": self.epoch, "losses": self.losses}
-        checkpoint.save(header, arrays | adam_arrays(self.optimizer), self.rng)
+    @property
+    def finished(self) -> bool:
+        """Both phases are done."""
+        return self.steps >= self.epochs
 
     def step(self) -> None:
         """One epoch."""
         params = self.params
-        if self.epoch % params.weak.refresh == 0:
+        if self.steps % params.weak.refresh == 0:
             carried = self.present[np.arange(len(self.present)) >= params.weak.functions]
             self.present = self._draw(params.weak.functions, self.rng) + carried
             self._fill()
-        if self.epoch == params.burn_in:
+        if self.steps == params.burn_in:
             self.alive = np.abs(self.physical()) >= params.threshold
-        penalty = params.penalty_weight if self.epoch >= params.burn_in else 0.0
+        penalty = params.penalty_weight if self.steps >= params.burn_in else 0.0
         alive = torch.from_numpy(self.alive.astype(np.float32))
         # Tensors rather than numbers, which the compiler would take for constants.
         scalars = torch.tensor([penalty, 1.0 / len(self.present)])
@@ -308,12 +342,24 @@ class WeakTraining:
         )
         self.losses = {"loss": total.item(), "data": data.item(), "weak": misfit.item()}
         if not np.isfinite(self.losses["loss"]):
-            raise Diverged(f"the loss was {self.losses['loss']} in epoch {self.epoch}")
+            raise Diverged(f"the loss was {self.losses['loss']} in epoch {self.steps}")
         self.optimizer.zero_grad()
         total.backward()
         self.optimizer.step()
         self._carry(residual.detach().abs().numpy()[: len(self.present)])
-        self.epoch += 1
+        self.steps += 1
+        if self.callback is not None:
+            due = self.finished or self.steps % params.watch_every == 0
+            losses = self.losses | ({"held_out": self.held_out()} if due else {})
+            self.callback(self.steps, losses, self.physical(), self.alive.copy(), self.freeze())
+
+    def finish(self) -> None:
+        """Least squares on the support, under test functions of its own: for comparison."""
+        self.refit = self.physical()
+        support = np.abs(self.refit) > self.params.threshold
+        A, b = self._system(self._draw(self.params.weak.functions, np.random.default_rng(self.steps)))
+        self.refit[~support] = 0.0
+        self.refit[support] = np.linalg.lstsq(A[:, support], b, rcond=None)[0]
 
     def physical(self) -> Float[np.ndarray, " J"]:
         """Coefficients of the library's terms, zero where a term has left."""
@@ -322,30 +368,51 @@ class WeakTraining:
 
     def held_out(self) -> float:
         """The weak loss under test functions of the epoch's own; training's generator is not touched."""
-        A, b = self._system(
-            self._draw(self.params.weak.held_out_functions, np.random.default_rng(self.epoch))
-        )
+        bumps = self._draw(self.params.weak.held_out_functions, np.random.default_rng(self.steps))
+        A, b = self._system(bumps)
         return float(np.mean((b - A @ self.physical()) ** 2))
-
-    def refit(self) -> Float[np.ndarray, " J"]:
-        """Least squares on the support, under test functions of its own."""
-        xi = self.physical()
-        chosen = np.abs(xi) > self.params.threshold
-        A, b = self._system(self._draw(self.params.weak.functions, np.random.default_rng(self.epoch)))
-        xi[~chosen] = 0.0
-        xi[chosen] = np.linalg.lstsq(A[:, chosen], b, rcond=None)[0]
-        return xi
 
     def freeze(self) -> RationalField:
         """The network as a field."""
         return RationalField(self.network, self.theta.detach().numpy().astype(np.float64), self.domain)
 
-    def _begin(self, theta: np.ndarray, xi: np.ndarray) -> None:
-        self.theta, self.xi = (_tensor(part).requires_grad_(True) for part in (theta, xi))
-        self.optimizer = torch.optim.Adam([self.theta, self.xi], lr=self.params.learning_rate, fused=True)
-        self.alive = np.ones(len(xi), dtype=bool)
-        self.present = Bumps(*(np.empty((0, len(self.axes))) for _ in range(2)))
-        self.epoch, self.losses = 0, {}
+    def state(self) -> tuple[dict[str, Any], Arrays]:
+        """Network, coefficients, optimizer, terms in play and test functions."""
+        arrays = snapshot(self.optimizer, theta=self.theta, xi=self.xi) | {
+            "alive": self.alive.astype(np.uint8),
+            "centers": self.present.centers,
+            "radii": self.present.radii,
+        }
+        return {"steps": self.steps, "losses": self.losses}, arrays
+
+    def restore(self, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        """Put them back."""
+        restore(self.optimizer, arrays, theta=self.theta, xi=self.xi)
+        self.alive, self.present = arrays["alive"].astype(bool), Bumps(arrays["centers"], arrays["radii"])
+        self.steps, self.losses = header["steps"], dict(header["losses"])
+        self._fill()
+
+    def joint_loss(
+        self,
+        theta: Tensor,
+        xi: Tensor,
+        alive: Tensor,
+        scalars: Tensor,
+        points: Tensor,
+        y: Tensor,
+        parts: list[Tensor],
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The loss, its data and weak parts, and the residual of every test function."""
+        params = self.params
+        u = self.network.values(theta, torch.cat([points, self.nodes]))
+        data = (u[: len(y)] - y).square().mean()
+        A, b = weak_system(u[len(y) :].view(params.weak.quadrature), parts, self.columns)
+        residual = b - A @ (alive * xi)
+        misfit = scalars[1] * residual.square().sum()
+        omega = alive / xi.detach().abs().pow(2.0 - params.penalty_power).clamp(min=params.penalty_floor)
+        total = params.data_weight * data + params.weak_weight * misfit
+        total = total + scalars[0] * (omega * xi.square()).sum() + params.size_weight * theta.square().sum()
+        return total, data, misfit, residual
 
     def _batch(self) -> tuple[Tensor, Tensor]:
         if len(self.y) <= self.params.batch:
@@ -390,33 +457,6 @@ class WeakTraining:
             u = self.network.values(self.theta, self.nodes).view(*(axis.size for axis in self.axes))
             A, b = weak_system(u, parts, self.columns)
         return A.numpy().astype(np.float64) * self.scales, b.numpy().astype(np.float64)
-
-
-def _loss(
-    network: RationalNetwork, columns: tuple[Column, ...], nodes: Tensor, params: WeakPDELearnParams
-) -> Callable[..., tuple[Tensor, Tensor, Tensor, Tensor]]:
-    """The loss, its data and weak parts, and the residual of every test function."""
-
-    def loss(
-        theta: Tensor,
-        xi: Tensor,
-        alive: Tensor,
-        scalars: Tensor,
-        points: Tensor,
-        y: Tensor,
-        parts: list[Tensor],
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        u = network.values(theta, torch.cat([points, nodes]))
-        data = (u[: len(y)] - y).square().mean()
-        A, b = weak_system(u[len(y) :].view(params.weak.quadrature), parts, columns)
-        residual = b - A @ (alive * xi)
-        misfit = scalars[1] * residual.square().sum()
-        omega = alive / xi.detach().abs().pow(2.0 - params.penalty_power).clamp(min=params.penalty_floor)
-        total = params.data_weight * data + params.weak_weight * misfit
-        total = total + scalars[0] * (omega * xi.square()).sum() + params.size_weight * theta.square().sum()
-        return total, data, misfit, residual
-
-    return loss
 
 
 def _tensor(values: np.ndarray) -> Tensor:
