@@ -1,5 +1,9 @@
 """Methods behind one signature; strong forms from analytic derivatives; PySINDy's optimizers and library."""
 
+import os
+import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from itertools import pairwise
 
@@ -10,6 +14,7 @@ from fts.baselines import pysindy as pysindy_peer
 from fts.baselines import regressions
 from fts.baselines.crossed import CrossedParams
 from fts.baselines.pysindy import PySINDyParams
+from fts.baselines.registry import register
 from fts.baselines.regressions import STRONG_STLSQ, STRONG_STRIDGE, PDEFindParams, WSINDyParams
 from fts.baselines.spectral import SPECTRAL
 from fts.baselines.stridge import STRidgeParams, StrongRegressionParams, WeakRegressionParams
@@ -129,6 +134,60 @@ def test_nothing_above_the_threshold_is_an_empty_equation(name, params):
 
 def test_no_method_goes_untested():
     assert set(METHODS) - set(SETTINGS) <= TRAINED
+
+
+TOY = '''
+"""The mean of u_t, whatever the library."""
+from dataclasses import dataclass
+import numpy as np
+from fts.baselines.registry import register
+from fts.selection.selection import Selection
+
+@dataclass(frozen=True)
+class ToyParams:
+    factor: float
+
+TOY = {"kdv": ToyParams(2.0)}
+
+@register("toy", ToyParams, TOY)
+def toy(observations, library, params, rng):
+    return Selection(library, np.full(len(library), params.factor * observations.y.mean()), "toy")
+'''
+USE = """
+import sys
+from test_baselines import LIBRARY, SETTINGS, observed
+import numpy as np
+from fts.lab.studies import plans
+from fts.methods import METHODS, configurations, method
+assert "toy" in METHODS and "torch" not in sys.modules
+found = method("toy")(observed(), LIBRARY, configurations("toy")["kdv"], np.random.default_rng(0))
+assert found.method == "toy" and len(found.support) == len(LIBRARY)
+assert {(task.problem, task.protocol) for task in plans.baselines((1,)) if task.method == "toy"} == {
+    ("kdv", "S20"), ("kdv", "T20")
+}
+try:
+    method("toy")(observed(), LIBRARY, SETTINGS["two fields"], np.random.default_rng(0))
+except ValueError as error:
+    assert "'toy' takes ToyParams, not TwoFieldsParams" in str(error)
+else:
+    raise AssertionError("settings of another method were taken")
+"""
+
+
+def test_a_method_is_added_by_one_file(tmp_path, root):
+    copy = shutil.copytree(root / "fts", tmp_path / "fts", ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / "baselines" / "toy.py").write_text(TOY)
+    path = os.pathsep.join([str(tmp_path), str(root / "tests")])
+    done = subprocess.run(
+        [sys.executable, "-c", USE], env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert not (root / "fts" / "baselines" / "toy.py").exists()
+
+
+def test_a_name_is_registered_once():
+    with pytest.raises(ValueError, match="'WSINDy' is registered already"):
+        register("WSINDy", WSINDyParams)(solve)
 
 
 def test_an_unknown_method_is_answered_with_the_known_ones():

@@ -161,7 +161,8 @@ def test_every_method_is_handed_the_same_bytes_for_a_seed(monkeypatch: pytest.Mo
 
         return method
 
-    monkeypatch.setattr(methods, "METHODS", {name: spy(name) for name in methods.METHODS})
+    spies = {name: replace(entry, function=spy(name), training="") for name, entry in methods.METHODS.items()}
+    monkeypatch.setattr(methods, "METHODS", spies)
     tasks = [*plans.main(TEST_SEEDS[:1]), *plans.baselines(TEST_SEEDS[:1])]
     for task in tasks:
         places.append((task.problem, task.protocol))
@@ -186,7 +187,7 @@ def test_a_killed_training_of_a_study_goes_on_to_the_same_record(
     """A study is killed while it trains; started again, it records what an undisturbed one does."""
     client = pytest.importorskip("distributed", reason="Dask is not installed (extra `studies`)")
     monkeypatch.setattr(client, "as_completed", list)
-    monkeypatch.setattr("fts.baselines.deepmod._KEPT", 10)
+    monkeypatch.setattr("fts.baselines.training.deepmod.DeepMoDTraining.save_every", 10)
     params = TRAINED[name]
     if name == "DL-PDE":
         params = replace(params, surrogate=replace(params.surrogate, check_every=10))

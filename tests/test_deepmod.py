@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 import torch
 
-from fts.baselines import deepmod
-from fts.baselines.deepmod import DEEPMOD, DeepMoDParams, train_deepmod
+from fts.baselines.deepmod import DEEPMOD, DeepMoDParams
 from fts.baselines.training import taylor
-from fts.baselines.training.deepmod import DeepMoDTraining, lasso_cv, lasso_path
+from fts.baselines.training.deepmod import DeepMoDTraining, deepmod, lasso_cv, lasso_path
 from fts.baselines.training.deepymod_reference import deepymod_reference
 from fts.domain import Domain
 from fts.equations.terms import Library
 from fts.methods import method
 from fts.observations import Observations
+from fts.selection.selection import Selection
 
 LIBRARY = Library.parse(["1", "u", "u_x", "u*u_x", "u_xx"])
 SMALL = replace(DEEPMOD["kdv"], width=8, depth=2, samples=200, max_iterations=150)
@@ -38,7 +38,7 @@ def _rng() -> np.random.Generator:
 
 
 def _training(params: DeepMoDParams = SMALL, library: Library = LIBRARY) -> DeepMoDTraining:
-    return DeepMoDTraining(_heat(), library, params, _rng(), calls=0)
+    return DeepMoDTraining(_heat(), library, params, _rng())
 
 
 def _systems() -> list[tuple[np.ndarray, np.ndarray]]:
@@ -121,18 +121,15 @@ def test_padded_rows_carry_no_weight() -> None:
     assert training.solve().item() == pytest.approx(before, rel=1e-6)
 
 
-def _watched(params: DeepMoDParams, **settings: Any) -> tuple[deepmod.DeepMoDRun, list[tuple]]:
+def _watched(params: DeepMoDParams, **settings: Any) -> tuple[Selection, list[tuple]]:
     seen: list[tuple] = []
-    run = train_deepmod(
-        _heat(), LIBRARY, params, _rng(), callback=lambda *check: seen.append(check), **settings
-    )
+    run = deepmod(_heat(), LIBRARY, params, _rng(), callback=lambda *check: seen.append(check), **settings)
     return run, seen
 
 
-def _same(one: deepmod.DeepMoDRun, other: deepmod.DeepMoDRun) -> None:
+def _same(one: Selection, other: Selection) -> None:
     """To the last bit."""
     np.testing.assert_array_equal(one.xi, other.xi)
-    np.testing.assert_array_equal(one.mask, other.mask)
     for a, b in zip(one.field.weights, other.field.weights, strict=True):
         np.testing.assert_array_equal(a, b)
     assert one.notes == other.notes
@@ -142,8 +139,8 @@ def test_watching_changes_nothing_and_the_generator_decides() -> None:
     watched, seen = _watched(SMALL)
     assert [check[0] for check in seen] == [0, 25, 50, 75, 100, 125]
     assert all(set(check[1]) == {"data", "residual", "held_out", "validation"} for check in seen)
-    _same(watched, train_deepmod(_heat(), LIBRARY, SMALL, _rng()))
-    other = train_deepmod(_heat(), LIBRARY, SMALL, np.random.default_rng(5))
+    _same(watched, deepmod(_heat(), LIBRARY, SMALL, _rng()))
+    other = deepmod(_heat(), LIBRARY, SMALL, np.random.default_rng(5))
     assert not np.array_equal(watched.field.weights[0], other.field.weights[0])
 
 
@@ -151,28 +148,29 @@ def test_watching_changes_nothing_and_the_generator_decides() -> None:
 def test_an_interrupted_run_ends_in_the_same_bits(
     stop: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deepmod, "_KEPT", 10)
+    monkeypatch.setattr(DeepMoDTraining, "save_every", 10)
     path = tmp_path / "state"
     # Terms are dropped from about the second check on, so that the best state matters as well.
     params = replace(SMALL, patience=25, min_decrease=0.1)
-    whole = train_deepmod(_heat(), LIBRARY, params, _rng())
-    real = deepmod._iterate
+    whole = deepmod(_heat(), LIBRARY, params, _rng())
+    real = DeepMoDTraining.step
 
-    def interrupted(training: DeepMoDTraining, callback: Any) -> None:
-        if training.iteration == stop:
+    def interrupted(training: DeepMoDTraining) -> None:
+        if training.steps == stop:
             raise KeyboardInterrupt
-        real(training, callback)
+        real(training)
 
-    monkeypatch.setattr(deepmod, "_iterate", interrupted)
+    monkeypatch.setattr(DeepMoDTraining, "step", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        train_deepmod(_heat(), LIBRARY, params, _rng(), checkpoint=path)
-    monkeypatch.setattr(deepmod, "_iterate", real)
-    _same(whole, train_deepmod(_heat(), LIBRARY, params, _rng(), checkpoint=path))
-    monkeypatch.setattr(deepmod, "_iterate", None)  # a finished run needs no further iteration
-    _same(whole, train_deepmod(_heat(), LIBRARY, params, _rng(), checkpoint=path))
+        deepmod(_heat(), LIBRARY, params, _rng(), checkpoint=path)
+    monkeypatch.setattr(DeepMoDTraining, "step", real)
+    _same(whole, deepmod(_heat(), LIBRARY, params, _rng(), checkpoint=path))
+    # A finished run needs no further iteration.
+    monkeypatch.setattr(DeepMoDTraining, "step", lambda training: pytest.fail("one more iteration"))
+    _same(whole, deepmod(_heat(), LIBRARY, params, _rng(), checkpoint=path))
     for settings, rng in ((SMALL, _rng()), (params, np.random.default_rng(5))):
         with pytest.raises(ValueError, match="belongs to another run"):
-            train_deepmod(_heat(), LIBRARY, settings, rng, checkpoint=path)
+            deepmod(_heat(), LIBRARY, settings, rng, checkpoint=path)
 
 
 def test_terms_are_dropped_when_the_held_out_error_stalls_and_then_at_every_period() -> None:
@@ -212,8 +210,8 @@ def test_training_ends_when_the_coefficients_have_settled() -> None:
 
 def test_what_is_read_out_is_least_squares_under_the_terminal_mask() -> None:
     training = _training()
-    run = train_deepmod(_heat(), LIBRARY, replace(SMALL, patience=25, min_decrease=0.1), _rng())
-    assert 0 < run.mask.sum() < len(LIBRARY)
+    run = deepmod(_heat(), LIBRARY, replace(SMALL, patience=25, min_decrease=0.1), _rng())
+    assert 0 < len(run.support) < len(LIBRARY)
     net = taylor.Weights(
         *(
             tuple(torch.from_numpy(a.astype(np.float32)) for a in group)
@@ -227,7 +225,7 @@ def test_what_is_read_out_is_least_squares_under_the_terminal_mask() -> None:
         A, b = taylor.columns(LIBRARY, jet, 1).numpy(), jet[1].numpy()
         if not losses:
             xi = np.zeros(len(LIBRARY))
-            xi[run.mask] = np.linalg.lstsq(A[:, run.mask], b, rcond=None)[0]
+            xi[run.xi != 0] = np.linalg.lstsq(A[:, run.xi != 0], b, rcond=None)[0]
             np.testing.assert_allclose(run.xi, xi, rtol=1e-3, atol=1e-6)
         losses.append([((jet[0] - y) ** 2).mean().item(), ((b - A @ run.xi) ** 2).mean()])
     names = ("final_data", "final_residual")
@@ -237,8 +235,8 @@ def test_what_is_read_out_is_least_squares_under_the_terminal_mask() -> None:
 
 def test_no_term_may_be_left() -> None:
     params = replace(SMALL, threshold=1e9, patience=25, min_decrease=1e3, max_iterations=1000)
-    run = train_deepmod(_heat(), LIBRARY, params, _rng())
-    assert not run.mask.any()
+    run = deepmod(_heat(), LIBRARY, params, _rng())
+    assert run.support == ()
     assert not run.xi.any()
     # Nothing is in play from iteration 25 on: settled as soon as the patience allows.
     assert run.notes["iterations"] == 251
@@ -248,14 +246,12 @@ def test_the_order_of_the_library_does_not_matter() -> None:
     order = [3, 0, 4, 2, 1]
     shuffled = Library(tuple(LIBRARY[j] for j in order))
     params = replace(SMALL, max_iterations=60)
-    xi = train_deepmod(_heat(), LIBRARY, params, _rng()).xi
-    np.testing.assert_allclose(
-        train_deepmod(_heat(), shuffled, params, _rng()).xi, xi[order], rtol=1e-2, atol=1e-4
-    )
+    xi = deepmod(_heat(), LIBRARY, params, _rng()).xi
+    np.testing.assert_allclose(deepmod(_heat(), shuffled, params, _rng()).xi, xi[order], rtol=1e-2, atol=1e-4)
 
 
 def test_scaled_inputs_train_in_physical_units() -> None:
-    run = train_deepmod(_heat(), LIBRARY, replace(SMALL, inputs="unit"), _rng())
+    run = deepmod(_heat(), LIBRARY, replace(SMALL, inputs="unit"), _rng())
     assert run.field.bounds == ((0.0, 0.0), (1.0, 2 * np.pi))
     assert np.isfinite(run.xi).all()
 
@@ -272,9 +268,9 @@ def test_the_method_by_its_name() -> None:
 
 def test_too_few_samples_and_terms_beyond_the_slices_are_refused() -> None:
     with pytest.raises(ValueError, match="4 samples leave 4 to train on and 0 to hold out"):
-        train_deepmod(_heat(), LIBRARY, replace(SMALL, samples=4), _rng())
+        deepmod(_heat(), LIBRARY, replace(SMALL, samples=4), _rng())
     with pytest.raises(ValueError, match="drop the term"):
-        train_deepmod(_heat(), Library.parse(["u_xxxxx"]), SMALL, _rng())
+        deepmod(_heat(), Library.parse(["u_xxxxx"]), SMALL, _rng())
 
 
 def test_two_dimensions() -> None:
@@ -284,7 +280,7 @@ def test_two_dimensions() -> None:
     plane = Domain((0.0, 0.0), (1.0, 1.0), 0.0, 1.0, (False, False))
     observations = Observations(points[:, :2], points[:, 2], y, plane)
     library = Library.parse(["u", "u_x", "u_y", "u_xx", "u_yy"])
-    run = train_deepmod(observations, library, replace(DEEPMOD["ad"], max_iterations=30), rng)
+    run = deepmod(observations, library, replace(DEEPMOD["ad"], max_iterations=30), rng)
     assert run.field.on_grid(*(np.linspace(0, 1, k) for k in (3, 4, 5))).shape == (3, 4, 5)
 
 
@@ -302,7 +298,7 @@ def test_the_release_walks_the_same_path_until_terms_are_dropped() -> None:
     # Later the two differ by design: we drop terms on the reloaded network, the release on the one before.
     params = replace(SMALL, max_iterations=100, patience=1000)
     theirs = deepymod_reference(_heat(), LIBRARY, params, _rng())
-    ours = train_deepmod(_heat(), LIBRARY, params, _rng())
+    ours = deepmod(_heat(), LIBRARY, params, _rng())
     np.testing.assert_allclose(ours.xi, theirs.xi, rtol=1e-2, atol=1e-4)
     for a, b in zip(ours.field.weights, getattr(theirs.field, "weights"), strict=True):  # noqa: B009
         np.testing.assert_allclose(a, b, atol=1e-4)
@@ -314,7 +310,7 @@ def test_the_transport_of_a_pulse_is_recovered() -> None:
     domain = Domain((-3.0,), (4.0,), 0.0, 2.0, (False,))
     observations = Observations(x[:, None], t, np.exp(-((x - 0.8 * t) ** 2)), domain)
     params = replace(SMALL, width=12, depth=3, samples=300, learning_rate=3e-3, max_iterations=3000)
-    found = deepmod.deepmod(observations, LIBRARY, params, _rng())
+    found = deepmod(observations, LIBRARY, params, _rng())
     assert found.support == ("u_x",)
     assert found.coefficients["u_x"] == pytest.approx(-0.8, rel=0.01)
     assert found.notes["converged"]
@@ -324,10 +320,10 @@ COMPILED = """
 import numpy as np, torch
 from dataclasses import replace
 from tests.test_deepmod import SMALL, LIBRARY, _heat, _rng
-from fts.baselines.deepmod_training import DeepMoDTraining
+from fts.baselines.training.deepmod import DeepMoDTraining
 found = []
 for calls in (0, 10**6):
-    training = DeepMoDTraining(_heat(), LIBRARY, SMALL, _rng(), calls)
+    training = DeepMoDTraining(_heat(), LIBRARY, SMALL, _rng(), calls=calls)
     for _ in range(20):
         training.descend(training.solve())
     found.append((training.is_compiled, training.theta.detach().numpy().copy(), training.xi))

@@ -1,17 +1,16 @@
 """DL-PDE: a surrogate kept at its best look, exact derivatives, thresholding that may leave nothing."""
 
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pytest
 import torch
 
-from fts.baselines import dl_pde
 from fts.baselines.dl_pde import DLPDEParams, SurrogateParams
+from fts.baselines.mlp_field import MLPField
 from fts.baselines.stridge import STRidgeParams
-from fts.baselines.training import dl_pde as surrogate
-from fts.baselines.training import taylor
-from fts.baselines.training.dl_pde import Surrogate
+from fts.baselines.training import dl_pde, taylor
 from fts.domain import Domain
 from fts.equations.equation import strong
 from fts.equations.terms import Library
@@ -48,27 +47,22 @@ def travelling(n: int = 400, unit: float = 1.0) -> Observations:
 
 
 def network(
-    inputs: surrogate.Inputs = "unit", activation: taylor.Activation = "sin", dimension: int = 1
-) -> Surrogate:
+    inputs: Literal["raw", "unit"] = "unit", activation: taylor.Activation = "sin", dimension: int = 1
+) -> MLPField:
     """An untrained surrogate; its derivatives are what is tested."""
-    sizes = (1 + dimension, 9, 9, 1)
-    layers = taylor.uniform_wide(sizes, torch.float32, torch.Generator().manual_seed(0))
     domain = Domain((-1.0, 0.0)[:dimension], (2.0, 1.0)[:dimension], 0.0, 2.0, (False,) * dimension)
-    bounds = surrogate.input_bounds(domain, inputs)
-    with torch.no_grad():
-        detached = taylor.Weights(
-            *(tuple(p.detach() for p in group) for group in (layers.weights, layers.biases))
-        )
-    return Surrogate(detached, activation, bounds, domain, 0, 0, "", 0.0)
+    shape = taylor.network_on(domain, 9, 2, activation, inputs)
+    layers = taylor.uniform_wide(shape.sizes, torch.float32, torch.Generator().manual_seed(0))
+    return shape.freeze(layers.vector)
 
 
 @pytest.mark.parametrize("inputs", ["raw", "unit"])
 @pytest.mark.parametrize("activation", ["tanh", "sin"])
-def test_meta_data_are_derivatives(inputs: surrogate.Inputs, activation: taylor.Activation) -> None:
+def test_meta_data_are_derivatives(inputs: Literal["raw", "unit"], activation: taylor.Activation) -> None:
     found = network(inputs, activation)
     A, b = dl_pde.meta_data(found, LIBRARY, (12, 10), 0.05)
     axes = dl_pde.meta_axes(found.domain, (12, 10), 0.05)
-    field, h = found.freeze(), 1e-3
+    field, h = found, 1e-3
     x, t = axes
 
     def partial(alpha: tuple[int, int, int]) -> np.ndarray:
@@ -86,7 +80,7 @@ def test_meta_data_in_the_plane() -> None:
     found = network(dimension=2)
     A, b = dl_pde.meta_data(found, library, (5, 6, 4), 0.1)
     x, y, t = dl_pde.meta_axes(found.domain, (5, 6, 4), 0.1)
-    field, h = found.freeze(), 1e-3
+    field, h = found, 1e-3
     assert A.shape == (120, 4)
     u_y = (field.on_grid(x, y + h, t) - field.on_grid(x, y - h, t)).ravel() / (2 * h)
     u_t = (field.on_grid(x, y, t + h) - field.on_grid(x, y, t - h)).ravel() / (2 * h)
@@ -154,9 +148,9 @@ def test_nothing_may_survive() -> None:
 def test_the_best_look_is_kept_and_patience_ends() -> None:
     # A rate this high makes the error rise again soon.
     wild = replace(SURROGATE, learning_rate=0.3, check_every=5, patience=2, steps=2000)
-    found = surrogate.fit_surrogate(travelling(), wild, np.random.default_rng(0))
-    assert found.stopped_by == "patience"
-    assert found.steps == found.kept + 10
+    _, notes = dl_pde.fit_surrogate(travelling(), wild, np.random.default_rng(0))
+    assert notes["stopped_by"] == "patience"
+    assert notes["iterations"] == notes["kept"] + 10
 
 
 def test_a_term_without_a_slice_is_refused_before_training() -> None:

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from fts.baselines import pinn_sr
-from fts.baselines.pinn_sr import PINNSRParams, Search
-from fts.baselines.training import pinn_sr as pinn_training
-from fts.baselines.training import taylor
+from fts.baselines.pinn_sr import PINNSRParams
+from fts.baselines.training import pinn_sr, taylor
+from fts.baselines.training.loop import Checkpoint
+from fts.baselines.training.pinn_sr import Search
 from fts.domain import Domain
 from fts.equations.terms import Library
 from fts.observations import Observations
@@ -112,15 +112,15 @@ def test_an_empty_equation_wins_when_terms_cost_more_than_they_explain() -> None
 
 def test_the_loss_is_what_it_says() -> None:
     """Against nested automatic differentiation, gradient included."""
-    training = pinn_training.JointTraining(travelling(), LIBRARY, TINY, np.random.default_rng(0))
+    training = pinn_sr.JointTraining(travelling(), LIBRARY, TINY, np.random.default_rng(0))
     lam = torch.tensor([0.3, -0.2, 0.7, 0.1], requires_grad=True)
     theta = training.theta.detach().clone().requires_grad_(True)
     loss = training.loss(theta, lam, torch.tensor(2.0))
-    low, high = (torch.tensor(side) for side in training.bounds)
+    low, high = (torch.tensor(side) for side in training.network.bounds)
 
     def network(points: torch.Tensor) -> torch.Tensor:
         z = 2 * (points - low) / (high - low) - 1
-        layers = taylor.unpack(theta, training.sizes)
+        layers = taylor.unpack(theta, training.network.sizes)
         for weight, bias in zip(layers.weights[:-1], layers.biases[:-1], strict=True):
             z = torch.tanh(z @ weight + bias)
         return (z @ layers.weights[-1] + layers.biases[-1])[:, 0]
@@ -138,10 +138,10 @@ def test_the_loss_is_what_it_says() -> None:
 
 
 def test_residual_points_fill_the_box_and_join_samples() -> None:
-    points = pinn_training.latin_hypercube(DOMAIN, 40, np.random.default_rng(0))
+    points = pinn_sr.latin_hypercube(DOMAIN, 40, np.random.default_rng(0))
     for column, low, high in zip(points.T, (0.0, -1.0), (2.0, 2.0), strict=True):
         assert sorted(((column - low) / (high - low) * 40).astype(int)) == list(range(40))
-    training = pinn_training.JointTraining(travelling(), LIBRARY, TINY, np.random.default_rng(0))
+    training = pinn_sr.JointTraining(travelling(), LIBRARY, TINY, np.random.default_rng(0))
     assert len(training.residual_points) == 140
     assert (len(training.samples[1]), len(training.held[1])) == (240, 60)
 
@@ -162,16 +162,16 @@ def test_the_generator_decides() -> None:
 def test_a_resumed_run_ends_in_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, saves: int
 ) -> None:
-    path, original, count = tmp_path / "state.fts", pinn_sr._Run._save, [0]
+    path, original, count = tmp_path / "state.fts", Checkpoint.save, [0]
 
-    def interrupted(self: pinn_sr._Run) -> None:
-        original(self)
+    def interrupted(self: Checkpoint, header: dict, arrays: dict) -> None:
+        original(self, header, arrays)
         count[0] += 1
         if count[0] == saves:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(pinn_sr._Run, "_save", interrupted)
+        patch.setattr(Checkpoint, "save", interrupted)
         with pytest.raises(KeyboardInterrupt):
             run(checkpoint=path)
     resumed, whole = run(checkpoint=path), run()
@@ -183,16 +183,16 @@ def test_a_resumed_run_ends_in_the_same_bits(
 
 
 def test_a_run_that_diverges_is_started_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    original, count = pinn_training.JointTraining.adam, [0]
+    original, count = pinn_sr.JointTraining.adam, [0]
 
-    def adam(self: pinn_training.JointTraining, optimizer, steps, alpha) -> float:
+    def adam(self: pinn_sr.JointTraining, steps: int, alpha: float) -> float:
         count[0] += 1
         if count[0] == 2:
             with torch.no_grad():
                 self.theta.fill_(torch.nan)
-        return original(self, optimizer, steps, alpha)
+        return original(self, steps, alpha)
 
-    monkeypatch.setattr(pinn_training.JointTraining, "adam", adam)
+    monkeypatch.setattr(pinn_sr.JointTraining, "adam", adam)
     assert "nan" in run().notes["reseeded"]
 
 

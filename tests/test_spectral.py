@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fts.baselines import fourier, spectral, spectral_grid, spectral_scattered
+from fts.baselines import spectral
 from fts.baselines.spectral import SPECTRAL
 from fts.domain import Domain
 from fts.fields.frozen import FrozenField
@@ -47,7 +47,7 @@ def without_grid(observations: Observations, rng: np.random.Generator) -> Observ
     return replace(observations, x=observations.x[kept], t=observations.t[kept], y=observations.y[kept])
 
 
-def matrix(observations: Observations, bases: fourier.Bases) -> np.ndarray:
+def matrix(observations: Observations, bases: spectral.Bases) -> np.ndarray:
     """A, written out: cosines and sines with their periods."""
     columns = []
     for basis, z in zip(bases, (*observations.x.T, observations.t), strict=True):
@@ -65,18 +65,19 @@ def matrix(observations: Observations, bases: fourier.Bases) -> np.ndarray:
 CASES = ["line", "plane", "scattered sensors", "scattered"]
 
 
-def case(name: str, rng: np.random.Generator) -> tuple[Observations, fourier.Bases]:
+def case(name: str, rng: np.random.Generator) -> tuple[Observations, spectral.Bases]:
     samples = {
         "line": lambda: on_line(rng),
         "plane": lambda: on_plane(rng, False),
         "scattered sensors": lambda: on_plane(rng, True),
         "scattered": lambda: without_grid(on_line(rng), rng),
     }[name]()
-    return samples, fourier.bases(samples.domain, (2, 3), FEW)
+    return samples, spectral.bases(samples.domain, (2, 3), FEW)
 
 
-def solver(samples: Observations):
-    return spectral_scattered if samples.grid is None else spectral_grid
+def solve(samples: Observations, bases: spectral.Bases, penalty: float) -> np.ndarray:
+    solver = spectral.solve_scattered if samples.grid is None else spectral.solve_grid
+    return solver(samples, bases, penalty)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -84,10 +85,10 @@ def test_every_solver_minimizes_the_penalized_misfit(name, rng):
     samples, bases = case(name, rng)
     A, y = matrix(samples, bases), samples.y - samples.y.mean()
     np.testing.assert_allclose(
-        fourier.functions(bases, np.column_stack([samples.x, samples.t])), A, atol=1e-12
+        spectral.functions(bases, np.column_stack([samples.x, samples.t])), A, atol=1e-12
     )
     expected = np.linalg.solve(A.T @ A / len(y) + 1e-3 * np.eye(A.shape[1]), A.T @ y / len(y))
-    found = solver(samples).solve(samples, bases, 1e-3)
+    found = solve(samples, bases, 1e-3)
     np.testing.assert_allclose(found.ravel(), expected, atol=1e-10)
 
 
@@ -98,8 +99,8 @@ def test_left_out_errors_are_those_of_refits_without_the_samples(name, rng):
     total = 0.0
     position = samples.x @ np.array([1.0, 100.0])[: samples.x.shape[1]]
     masks = (
-        fourier.inner_places(samples.domain, samples.x, FEW.ends),
-        fourier.inner_times(samples.domain, samples.t, FEW.ends),
+        spectral.inner_places(samples.domain, samples.x, FEW.ends),
+        spectral.inner_times(samples.domain, samples.t, FEW.ends),
     )
     for label, scored in zip((position, samples.t), masks, strict=True):
         errors = np.empty(len(y))
@@ -108,19 +109,21 @@ def test_left_out_errors_are_those_of_refits_without_the_samples(name, rng):
             gram = A[~out].T @ A[~out] + len(y) * FEW.penalty * np.eye(A.shape[1])
             errors[out] = y[out] - A[out] @ np.linalg.solve(gram, A[~out].T @ y[~out])
         total += np.mean(errors[scored] ** 2)
-    found = solver(samples).left_out_errors(samples, {(2, 3): bases}, FEW)
+    scattered = samples.grid is None
+    leave_one_out = spectral.scattered_leave_one_out if scattered else spectral.grid_leave_one_out
+    found = leave_one_out(samples, {(2, 3): bases}, FEW)
     assert found == {(2, 3): pytest.approx(total, rel=1e-8)}
 
 
 def test_samples_at_the_ends_of_an_open_axis_are_not_scored():
     x = np.array([[-1.0, 1.0], [0.0, 0.1], [0.0, 1.0], [0.95, 2.0]])
-    np.testing.assert_array_equal(fourier.inner_places(PLANE, x, 0.05), [False, False, True, False])
+    np.testing.assert_array_equal(spectral.inner_places(PLANE, x, 0.05), [False, False, True, False])
     np.testing.assert_array_equal(
-        fourier.inner_times(LINE, np.array([0.0, 0.2, 2.9]), 0.05), [False, True, False]
+        spectral.inner_times(LINE, np.array([0.0, 0.2, 2.9]), 0.05), [False, True, False]
     )
-    np.testing.assert_array_equal(fourier.inner_places(LINE, np.array([[0.0], [6.2]]), 0.05), [True, True])
+    np.testing.assert_array_equal(spectral.inner_places(LINE, np.array([[0.0], [6.2]]), 0.05), [True, True])
     with pytest.raises(ValueError, match="lower `ends`"):
-        fourier.inner_times(LINE, np.array([0.0, 3.0]), 0.05)
+        spectral.inner_times(LINE, np.array([0.0, 3.0]), 0.05)
 
 
 def test_the_field_and_its_derivatives_are_those_of_the_waves(rng):
@@ -188,14 +191,14 @@ def test_too_many_unknowns_are_refused_with_a_remedy(rng):
     with pytest.raises(ValueError, match="at most 8 unknowns: add samples"):
         spectral.reconstruct(samples, replace(FEW, unknowns=8))
     with pytest.raises(ValueError, match="scattered"):
-        spectral_grid.solve(samples, fourier.bases(LINE, (1, 1), FEW), 1e-3)
+        spectral.solve_grid(samples, spectral.bases(LINE, (1, 1), FEW), 1e-3)
 
 
 def test_both_solvers_agree_on_a_grid(rng):
     samples = on_plane(rng, True)
-    tried = {waves: fourier.bases(PLANE, waves, FEW) for waves in spectral.candidates(samples, FEW)}
-    dense = spectral_scattered.left_out_errors(samples, tried, FEW)
-    assert dense == pytest.approx(spectral_grid.left_out_errors(samples, tried, FEW), rel=1e-8)
-    for bases in tried.values():
-        one, two = (each.solve(samples, bases, 1e-3) for each in (spectral_grid, spectral_scattered))
-        np.testing.assert_allclose(one, two, atol=1e-9)
+    series = {waves: spectral.bases(PLANE, waves, FEW) for waves in spectral.candidates(samples, FEW)}
+    dense = spectral.scattered_leave_one_out(samples, series, FEW)
+    assert dense == pytest.approx(spectral.grid_leave_one_out(samples, series, FEW), rel=1e-8)
+    for bases in series.values():
+        factored = spectral.solve_grid(samples, bases, 1e-3)
+        np.testing.assert_allclose(factored, spectral.solve_scattered(samples, bases, 1e-3), atol=1e-9)

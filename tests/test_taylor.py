@@ -181,7 +181,7 @@ def test_chunks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     field = _network(1).freeze("tanh", None, LINE)
     points = np.random.default_rng(0).random((100, 2))
     whole = field(points)
-    monkeypatch.setattr("fts.baselines.training.taylor._CHUNK", 7)
+    monkeypatch.setattr("fts.baselines.mlp_field._CHUNK", 7)
     np.testing.assert_allclose(field(points), whole, rtol=1e-13)
     assert field(points[:0]).shape == (0,)
 
@@ -196,7 +196,7 @@ def test_a_network_of_other_inputs_or_activation_is_refused() -> None:
 
 
 def test_the_frozen_network_needs_no_torch(root: Path) -> None:
-    code = "import sys, fts.baselines.training.taylor; assert 'torch' not in sys.modules"
+    code = "import sys, fts.baselines.mlp_field; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=root)
 
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
@@ -30,6 +30,7 @@ class Diverged(ArithmeticError):
     """The loss of a training is no longer a number."""
 
 
+@runtime_checkable
 class Training(Protocol):
     """What the loop sees of a training; its constructor draws the samples and the first network."""
 
