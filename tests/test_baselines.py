@@ -179,7 +179,11 @@ def test_a_method_is_added_by_one_file(tmp_path, root):
     (copy / "baselines" / "toy.py").write_text(TOY)
     path = os.pathsep.join([str(tmp_path), str(root / "tests")])
     done = subprocess.run(
-        [sys.executable, "-c", USE], env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True
+        [sys.executable, "-c", USE],
+        env=os.environ | {"PYTHONPATH": path},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     assert not (root / "fts" / "baselines" / "toy.py").exists()

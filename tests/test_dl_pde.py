@@ -51,7 +51,7 @@ def network(
 ) -> MLPField:
     """An untrained surrogate; its derivatives are what is tested."""
     domain = Domain((-1.0, 0.0)[:dimension], (2.0, 1.0)[:dimension], 0.0, 2.0, (False,) * dimension)
-    shape = taylor.network_on(domain, 9, 2, activation, inputs)
+    shape = taylor.perceptron(domain, 9, 2, activation, inputs)
     layers = taylor.uniform_wide(shape.sizes, torch.float32, torch.Generator().manual_seed(0))
     return shape.freeze(layers.vector)
 

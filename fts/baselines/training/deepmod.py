@@ -107,7 +107,7 @@ class DeepMoDTraining:
         self.weight = torch.zeros(len(padded), dtype=torch.float64, device=device())
         self.weight[: self.n] = 1.0 / self.n
         self.held_points, self.held_y = _tensors(observations, rows[self.n :])
-        self.network = taylor.network_on(
+        self.network = taylor.perceptron(
             observations.domain, params.width, params.depth, "tanh", params.inputs
         )
         generator = torch.Generator().manual_seed(int(rng.integers(1 << 31)))

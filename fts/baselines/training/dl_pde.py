@@ -86,7 +86,7 @@ class SurrogateTraining:
 
     def __init__(self, observations: Observations, params: SurrogateParams, rng: np.random.Generator) -> None:
         self.params, self.rng, self.save_every = params, rng, params.check_every
-        self.network = taylor.network_on(
+        self.network = taylor.perceptron(
             observations.domain, params.width, params.depth, params.activation, params.inputs
         )
         generator = torch.Generator().manual_seed(int(rng.integers(1 << 62)))

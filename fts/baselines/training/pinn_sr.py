@@ -146,7 +146,7 @@ class JointTraining:
     ) -> None:
         self.params, self.library, domain = params, library, observations.domain
         self.plan = taylor.plan_columns(library, domain.dimension)  # refused before the training, not after
-        self.network = taylor.network_on(domain, params.width, params.depth, "tanh", "unit")
+        self.network = taylor.perceptron(domain, params.width, params.depth, "tanh", "unit")
         points = np.column_stack([observations.t, observations.x])
         chosen = rng.permutation(len(points))[: params.samples]
         held, used = np.split(chosen, [round(params.held_out * len(chosen))])

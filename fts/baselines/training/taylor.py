@@ -59,7 +59,7 @@ class Weights:
 
 
 @dataclass(frozen=True)
-class Network:
+class Perceptron:
     """The shape of a network on a box; its weights are one vector, which the optimizer sees whole."""
 
     sizes: tuple[int, ...]
@@ -82,12 +82,12 @@ class Network:
         return unpack(theta, self.sizes).freeze(self.activation, self.bounds, self.domain)
 
 
-def network_on(
+def perceptron(
     domain: Domain, width: int, depth: int, activation: Activation, inputs: Literal["raw", "unit"]
-) -> Network:
+) -> Perceptron:
     """A network of (t, x[, y]) with hidden layers of one width, its inputs raw or mapped to [-1, 1]."""
     bounds = ((domain.t0, *domain.low), (domain.t1, *domain.high)) if inputs == "unit" else None
-    return Network((domain.dimension + 1, *(width,) * depth, 1), activation, bounds, domain)
+    return Perceptron((domain.dimension + 1, *(width,) * depth, 1), activation, bounds, domain)
 
 
 def unpack(vector: Float[Tensor, " parameters"], sizes: Sequence[int]) -> Weights:
