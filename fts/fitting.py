@@ -4,6 +4,8 @@ A field that was made before is taken again: from those that ship with the book,
 """
 
 import hashlib
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -12,12 +14,48 @@ import platformdirs
 
 from fts import containers, validation
 from fts.fields.frozen import CoordinateField, Field, FrozenField, field_path, load, recipe_version
+from fts.kernel import closed_form
+from fts.kernel.posterior import DrawnField, Posterior, PosteriorVariance
 from fts.observations import Observations
 from fts.params.types import FieldParams, ProjectedParams, named
 
 Recipe = Literal["auto", "paper", "projected", "kernel", "travelling"]
 _PROJECTED = 0.01  # seconds per scattered sample of a training with exact coefficients, measured
 _RECIPES = ("auto", "kernel", "travelling", "projected", "paper")
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a fit knows: the samples, the frozen field, and the posterior where the recipe has one."""
+
+    observations: Observations
+    field: FrozenField
+    posterior: Posterior | None = None
+
+    @cached_property
+    def variance(self) -> PosteriorVariance | None:
+        """The posterior variance as a field."""
+        return None if self.posterior is None else self.posterior.variance()
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of the noise, as the recipe estimates it; zero where it does not."""
+        return self.field.made.noise_estimate
+
+    def draws(self, count: int, rng: np.random.Generator) -> tuple[DrawnField, ...]:
+        """Fields the samples allow, drawn from the posterior around `field`; none where there is none."""
+        return () if self.posterior is None else self.posterior.draw(self.field, count, rng)
+
+    def halves(
+        self, count: int, smoothing: float, rng: np.random.Generator
+    ) -> tuple[tuple[Field, Field], ...]:
+        """Pairs of fields fitted to disjoint halves of the samples, none where they cannot be halved."""
+
+        def frozen(half: Posterior) -> Field:
+            return half if half.fast_on_grids else closed_form.freeze(half, self.observations)
+
+        pairs = () if self.posterior is None else self.posterior.split(count, smoothing, rng)
+        return tuple((frozen(first), frozen(second)) for first, second in pairs)
 
 
 @validation.explain_signature_errors
@@ -30,7 +68,7 @@ def fit(observations: Observations, recipe: Recipe = "auto", *, progress: bool =
     its field where they are not clearly better. "projected" trains the network with its temporal
     coefficients solved exactly; "paper" is the paper's own training.
     """
-    return fit_with_variance(observations, recipe, progress=progress)[0]
+    return fit_posterior(observations, recipe, progress=progress).field
 
 
 @validation.explain_signature_errors
@@ -38,6 +76,12 @@ def fit_with_variance(
     observations: Observations, recipe: Recipe = "auto", *, progress: bool = True
 ) -> tuple[FrozenField, Field | None]:
     """The same field, and its posterior variance where the recipe has one; `select` takes both."""
+    found = fit_posterior(observations, recipe, progress=progress)
+    return found.field, found.variance
+
+
+def fit_posterior(observations: Observations, recipe: Recipe = "auto", *, progress: bool = True) -> Fit:
+    """The same field with the posterior it is the mean of."""
     validation.require_type(
         Observations,
         observations,
@@ -46,40 +90,23 @@ def fit_with_variance(
     )
     if recipe not in _RECIPES:
         raise ValueError(f"unknown recipe {recipe!r}: choose {', '.join(map(repr, _RECIPES))}")
-    if recipe in ("auto", "kernel", "travelling"):
-        from fts.kernel import closed_form
-
-        if recipe == "travelling":
-            return closed_form.fit_travelling_with_variance(observations, progress=progress)
-        return closed_form.fit_with_variance(observations, progress=progress)
-    field = make(observations, FieldParams(recipe), progress=progress)
-    assert isinstance(field, FrozenField)  # only variants of the adapter are not
-    return field, None
-
-
-def possible_fields(
-    field: Field, variance: Field | None, count: int, rng: np.random.Generator
-) -> tuple[Field, ...]:
-    """Fields the samples allow, drawn from the posterior around `field`; none where the recipe has none."""
-    from fts.kernel.posterior import PosteriorVariance
-
-    return variance.posterior.draw(field, count, rng) if isinstance(variance, PosteriorVariance) else ()
+    if recipe in ("projected", "paper"):
+        field = make(observations, FieldParams(recipe), progress=progress)
+        assert isinstance(field, FrozenField)  # only variants of the adapter are not
+        return Fit(observations, field)
+    conditioned = closed_form.travelled if recipe == "travelling" else closed_form.given
+    posterior = conditioned(observations, progress=progress)
+    return Fit(observations, closed_form.freeze(posterior, observations), posterior)
 
 
 def make(
     observations: Observations, params: FieldParams, *, progress: bool = False
 ) -> FrozenField | CoordinateField:
     """The field that a recipe, or a variant of the adapter, makes of the observations."""
-    # Each recipe is imported when it is asked for: torch takes seconds, and the kernel needs none of it.
     recipe, settings = params.recipe, params.settings
-    if recipe == "kernel":
-        from fts.kernel import closed_form
-
-        return closed_form.fit(observations, progress=progress)
-    if recipe == "travelling":
-        from fts.kernel import closed_form
-
-        return closed_form.fit_travelling(observations, progress=progress)
+    if recipe in ("kernel", "travelling"):
+        return fit_posterior(observations, recipe, progress=progress).field
+    # Imported when it is asked for: torch takes seconds, and the kernel needs none of it.
     with validation.require_extra("adapter", f"recipe {recipe!r} trains a network and"):
         import torch as torch
     if recipe == "projected":
@@ -121,6 +148,14 @@ def obtain(observations: Observations, params: FieldParams) -> FrozenField | Coo
     return field
 
 
+def obtain_with_posterior(observations: Observations, params: FieldParams) -> Fit:
+    """The same with the kernel's posterior, which no file holds; another recipe's field gets it too."""
+    posterior = closed_form.given(observations, progress=False)
+    if params.recipe == "kernel" and shipped_field(observations, params) is None:
+        return Fit(observations, closed_form.freeze(posterior, observations), posterior)
+    return Fit(observations, obtain_frozen(observations, params), posterior)
+
+
 def obtain_frozen(observations: Observations, params: FieldParams) -> FrozenField:
     """The same, for selectors that differentiate the field: a factorized one."""
     field = obtain(observations, params)
@@ -158,10 +193,3 @@ def field_key(observations: Observations, params: FieldParams) -> str:
     settings = None if params.settings is None else named(params.settings)
     version = recipe_version(params.recipe)
     return containers.content_key([digest.hexdigest(), params.recipe, version, settings, observations.seed])
-
-
-def posterior_variance(observations: Observations) -> Field:
-    """The variance of the kernel field of these observations."""
-    from fts.kernel.closed_form import given
-
-    return given(observations, progress=False).variance()

@@ -27,6 +27,7 @@ from fts.selection.selection import standard_error
 from fts.selection.split_sample import row_weights
 from fts.svws.rule import build
 from fts.svws.two_fields import two_fields, unresolved
+from fts.weak.assembly import assemble
 from fts.weak.geometry import automatic
 from fts.weak.test_functions import patch_centers
 
@@ -369,12 +370,14 @@ def test_patches_count_less_where_the_field_is_a_guess() -> None:
     gappy = replace(trajectory, t=trajectory.t[seen], u=trajectory.u[:, seen])
     posterior = condition(fts.observe(gappy, "S100", seed=42, noise=0.1), progress=False)
     weak, phase = automatic(posterior, _TERMS), np.zeros(2)
-    found = row_weights(posterior.variance(), weak, phase, TWO_FIELDS.negligible)
+    system = assemble(posterior, Library.parse(["u"]), weak, phase)
+    variances = refits.row_variances(posterior.variance(), weak, [system])
+    found = row_weights(variances, weak, posterior.scale, TWO_FIELDS.negligible)
     when = patch_centers(trajectory.domain, weak, phase)[-1] / trajectory.t[-1]
     by_time = found.reshape(-1, len(when)).mean(axis=0)
     assert by_time[(when > 0.4) & (when < 0.5)].max() < 0.5 * by_time[(when < 0.2) | (when > 0.7)].min()
     # Without an error to speak of all patches count alike.
-    assert row_weights(posterior.variance(), weak, phase, 1e6).min() > 1 - 1e-6
+    assert row_weights(variances, weak, posterior.scale, 1e6).min() > 1 - 1e-6
 
 
 def test_scattered_points_are_halved_too(rng: np.random.Generator) -> None:

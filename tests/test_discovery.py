@@ -14,7 +14,7 @@ import pytest
 import fts
 from fts import cli
 from fts.discovery import discover as discovery
-from fts.discovery.trajectory_test import foretell
+from fts.discovery.trajectory_test import judge_by_trajectory
 from fts.equations.integration import evolve
 from fts.params.paper import DEFAULT_LIBRARIES
 
@@ -215,7 +215,7 @@ def test_the_command_says_what_it_found(tmp_path, rng, capsys):
 def test_bad_commands_are_answered_with_a_remedy(tmp_path, rng, capsys, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     # Whatever is wrong with a command is said before the fit, which may take minutes.
-    monkeypatch.setattr(discovery, "fit_with_variance", lambda *_, **__: pytest.fail("fitted"))
+    monkeypatch.setattr(discovery, "fit_posterior", lambda *_, **__: pytest.fail("fitted"))
     path = _write(tmp_path / "heat.csv", _samples(rng, _heat, sensors=8, frames=8))
     assert cli.main([str(path) if word == "FILE" else word for word in arguments]) == 2
     output = capsys.readouterr()
@@ -362,11 +362,11 @@ def test_the_verdict_costs_little_on_kuramoto_sivashinsky(monkeypatch):
 
     def timed(*given):
         began = time.process_time()
-        told = foretell(*given)
+        judged = judge_by_trajectory(*given)
         spent.append(time.process_time() - began)
-        return told
+        return judged
 
-    monkeypatch.setattr(discovery, "foretell", timed)
+    monkeypatch.setattr(discovery, "judge_by_trajectory", timed)
     for noise in (0.0, 0.1):
         fts.discover(fts.observe(fts.simulate("ks"), "S20", seed=7, noise=noise), progress=False)
     assert max(spent) <= 2.0

@@ -8,6 +8,7 @@ import pytest
 import fts
 from fts.equations.integration import evolve
 from fts.equations.terms import Library
+from fts.fitting import Fit
 from fts.trajectory.comparison import compare_supports, score_tests, standard_errors, thaw_equation
 from fts.trajectory.fit import NotApplicable, fit_trajectory, multiple_shooting
 from fts.trajectory.integration import FORECAST, Flow, PeriodicGrid, Unbounded
@@ -92,7 +93,12 @@ def test_coefficients_reach_the_noise_and_their_errors_are_honest(rng):
     field, observations = _field_and_samples(rng, 0.1)
     xi = np.array([0, 0, 0, 0, -0.8, 0.15, 0, 0])
     record = shooting_windows(
-        resolved_record(field, observations, FORECAST), field, observations, 1, 96, FORECAST
+        resolved_record(field, observations, field.made.noise_estimate, FORECAST),
+        field,
+        observations,
+        1,
+        96,
+        FORECAST,
     )
     found = fit_trajectory(record, LIBRARY, xi, FORECAST)
     assert found is not None
@@ -109,7 +115,7 @@ def _equation(text):
 
 def test_the_equation_comes_back_with_the_noise_and_wants_nothing(rng):
     field, observations = _field_and_samples(rng, 0.05)
-    found = thaw_equation(observations, field, _equation("u_t = -0.8 u*u_x + 0.15 u_xx"), LIBRARY)
+    found = thaw_equation(Fit(observations, field), _equation("u_t = -0.8 u*u_x + 0.15 u_xx"), LIBRARY)
     assert found.windows == 1
     assert found.wanted == {}
     assert found.misfit == pytest.approx(0.05 * observations.y.std(), rel=0.15)
@@ -125,13 +131,13 @@ def test_the_equation_comes_back_with_the_noise_and_wants_nothing(rng):
 
 def test_a_missing_term_is_asked_for(rng):
     field, observations = _field_and_samples(rng, 0.05)
-    found = thaw_equation(observations, field, _equation("u_t = 0.15 u_xx"), LIBRARY)
+    found = thaw_equation(Fit(observations, field), _equation("u_t = 0.15 u_xx"), LIBRARY)
     assert found.misfit > 2 * found.noise or "u*u_x" in found.wanted
 
 
 def test_windows_share_the_samples_without_counting_one_twice(rng):
     field, observations = _field_and_samples(rng, 0.0)
-    record = resolved_record(field, observations, FORECAST)
+    record = resolved_record(field, observations, field.made.noise_estimate, FORECAST)
     for count in (1, 2, 4):
         divided = shooting_windows(record, field, observations, count, 24, FORECAST)
         assert divided.samples == len(observations)
@@ -144,17 +150,17 @@ def test_windows_share_the_samples_without_counting_one_twice(rng):
 def test_an_ill_posed_equation_ends_in_a_sentence(rng):
     field, observations = _field_and_samples(rng, 0.0)
     with pytest.raises(ValueError, match="no equation proposed can be integrated"):
-        thaw_equation(observations, field, _equation("u_t = -5 u_xx"), LIBRARY)
+        thaw_equation(Fit(observations, field), _equation("u_t = -5 u_xx"), LIBRARY)
 
 
 def test_what_cannot_be_followed_is_said(rng):
     field, observations = _field_and_samples(rng, 0.0)
     burgers = _equation("u_t = -1 u*u_x + 0.1 u_xx")
     with pytest.raises(ValueError, match="more than 2 waves"):
-        thaw_equation(observations, field, burgers, LIBRARY, replace(FORECAST, most_waves=2))
+        thaw_equation(Fit(observations, field), burgers, LIBRARY, replace(FORECAST, most_waves=2))
     open_box = replace(observations, domain=replace(BOX, periodic=(False,)))
     with pytest.raises(ValueError, match="periodic"):
-        thaw_equation(open_box, field, burgers, LIBRARY)
+        thaw_equation(Fit(open_box, field), burgers, LIBRARY)
 
 
 def test_a_wave_of_noise_says_nothing_of_derivatives(rng):
@@ -163,7 +169,7 @@ def test_a_wave_of_noise_says_nothing_of_derivatives(rng):
     y = np.sin(x - 2 * t) + 0.1 * rng.standard_normal(900)
     observations = fts.Observations(x[:, None], t, y, BOX)
     field = fts.fit(observations, "kernel", progress=False)
-    record = resolved_record(field, observations, FORECAST)
+    record = resolved_record(field, observations, field.made.noise_estimate, FORECAST)
     assert record is not None
     assert record.waves > 1
     found = fit_trajectory(
@@ -186,7 +192,7 @@ def test_the_samples_choose_between_supports(rng):
     field, observations = _field_and_samples(rng, 0.05)
     steps = []
     start = [_xi(u_x=-0.5, u_xx=0.1)]
-    found = compare_supports(observations, field, LIBRARY, start, FORECAST, lambda: steps.append(1))
+    found = compare_supports(Fit(observations, field), LIBRARY, start, FORECAST, lambda: steps.append(1))
     assert len(steps) >= len(found.fits)
     assert found.best.support == (4, 5)
     assert found.fits[0].misfit <= min(one.misfit for one in found.fits) * 1.01
@@ -200,7 +206,7 @@ def test_the_samples_choose_between_supports(rng):
 def test_noise_does_not_cut_the_record_into_stretches(noise, rng):
     field, observations = _field_and_samples(rng, noise, sensors=60)
     record, (found,) = multiple_shooting(
-        observations, field, LIBRARY, [_xi(**{"u*u_x": -0.9, "u_xx": 0.12})], FORECAST
+        Fit(observations, field), LIBRARY, [_xi(**{"u*u_x": -0.9, "u_xx": 0.12})], FORECAST
     )
     assert len(record.windows) == 1
     assert np.all(np.abs(found.xi - BURGERS) <= 4 * standard_errors(found))
@@ -209,9 +215,9 @@ def test_noise_does_not_cut_the_record_into_stretches(noise, rng):
 def test_part_of_a_long_record_is_followed_within_the_budget(rng):
     field, observations = _field_and_samples(rng, 0.05)
     start = [_xi(**{"u*u_x": -1.0, "u_xx": 0.1})]
-    whole, _ = multiple_shooting(observations, field, LIBRARY, start, FORECAST)
+    whole, _ = multiple_shooting(Fit(observations, field), LIBRARY, start, FORECAST)
     assert whole.part == 1
-    part, _ = multiple_shooting(observations, field, LIBRARY, start, replace(FORECAST, budget=20_000))
+    part, _ = multiple_shooting(Fit(observations, field), LIBRARY, start, replace(FORECAST, budget=20_000))
     assert 0 < part.part < 1
     with pytest.raises(NotApplicable, match="costs too much"):
-        multiple_shooting(observations, field, LIBRARY, start, replace(FORECAST, budget=100))
+        multiple_shooting(Fit(observations, field), LIBRARY, start, replace(FORECAST, budget=100))

@@ -1,8 +1,9 @@
-"""A user's samples -> an equation with standard errors and a verdict: fit, freeze, select, compare, say.
+"""A user's samples -> an equation with standard errors and a verdict: fit, freeze, select, compare, judge.
 
 No truth enters. What is printed as uncertainty is what decides the verdict.
 """
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,39 +13,63 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from fts import validation
-from fts.discovery.evidence import LEAST_SAMPLES, VERDICT, Evidence, VerdictParams, Weighed, find, gather
-from fts.discovery.trajectory_test import ask_for, foretell, widened
-from fts.discovery.verdict import Verdict, doubted, reconsider, refused, state
+from fts.discovery.evidence import (
+    LEAST_SAMPLES,
+    VERDICT,
+    DrawnSystems,
+    Evidence,
+    VerdictParams,
+    Weighed,
+    choose_support,
+    draw_systems,
+    extend_systems,
+    gather,
+)
+from fts.discovery.trajectory_test import judge_by_trajectory, missing_terms_reason, widened
+from fts.discovery.verdict import Verdict, not_identifiable, state_verdict, with_reasons
 from fts.domain import Domain
 from fts.equations.equation import Equation
-from fts.fields.frozen import Field, FrozenField
-from fts.fitting import Recipe, fit_with_variance, possible_fields
+from fts.fields.frozen import FrozenField
+from fts.fitting import Fit, Recipe, fit_posterior
 from fts.io.readers import is_dataset, read_samples
 from fts.kernel.closed_form import one_thread
 from fts.kernel.separable import BAR_DELAY
 from fts.observations import InsufficientData, Observations
 from fts.params.paper import DEFAULT_LIBRARIES
 from fts.selection import refits
+from fts.selection.instrumental import TWO_FIELDS
 from fts.selection.selection import Selection
 from fts.svws import rule
-from fts.svws.select import Prepared, prepare, resolve_library
-from fts.trajectory.comparison import ThawedEquation, thaw_equation
+from fts.svws.select import Prepared, extend, prepare, resolve_library
+from fts.svws.two_fields import select_prepared
+from fts.trajectory.comparison import Comparison, ThawedEquation, describe_fit, thaw_equation
 
 # Phases and draws are the same for the same samples: a verdict is repeatable.
 _SEED = 20_270
+# Terms from which on fields of halves choose: more than the evidence searches completely. In large libraries
+# a field's own noise is explained by terms that are not there, and the same field confirms them: on the
+# development problems two fields recover more equations than one in every group of cells with a large library
+# (the record of `python -m fts.lab.studies settle`; chapter "cross").
+_LARGE = 11
 
 
 @dataclass(frozen=True)
 class Discovery:
     """What was found in samples, how sure it is, and what else it could be.
 
-    Where the samples carry no field, `field` and `selection` are None and the verdict says why.
+    Where the samples carry no field, `field` and `selection` are None and the verdict says why. What was made
+    on the way is kept: the fit with its posterior, the weak systems, the evidence in them, and the equations
+    that were integrated.
     """
 
     observations: Observations | None
     field: FrozenField | None
     selection: Selection | None
     verdict: Verdict
+    fit: Fit | None = dataclasses.field(default=None, repr=False)
+    prepared: Prepared | None = dataclasses.field(default=None, repr=False)
+    evidence: Evidence | None = dataclasses.field(default=None, repr=False)
+    comparison: Comparison | None = dataclasses.field(default=None, repr=False)
 
     @property
     def identified(self) -> bool:
@@ -71,10 +96,14 @@ class Discovery:
 
         Terms of the general library that the samples ask for are named. One periodic axis.
         """
-        if self.selection is None or self.field is None or self.observations is None:
+        if self.selection is None or self.fit is None:
             raise ValueError(f"nothing was selected: {' '.join(self.verdict.reasons)}")
-        library = widened(self.selection.library, self.observations.domain.dimension)
-        return thaw_equation(self.observations, self.field, self.equation, library)
+        library = widened(self.selection.library, self.fit.observations.domain.dimension)
+        support = tuple(np.flatnonzero(self.equation.on(library)).tolist())
+        for fit in self.comparison.fits if self.comparison else ():
+            if fit.support == support and self.comparison:  # it has decided the verdict
+                return describe_fit(self.comparison.record, fit, library)
+        return thaw_equation(self.fit, self.equation, library)
 
     def as_dict(self) -> dict[str, Any]:
         """JSON form: equation, coefficients with standard errors, verdict."""
@@ -89,15 +118,19 @@ class Discovery:
             lines.append("  selected by two fields of disjoint halves of the samples")
         lines += [f"  {name}: {text}" for name, text in self._values().items()]
         lines += [f"- {reason}" for reason in self.verdict.reasons]
-        of = self.verdict.of
-        lines += [f"rival: {one.equation}  (leaves {one.risk:.2g} of {of})" for one in self.verdict.rivals]
+        lines += [
+            f"rival: {rival.equation}  (leaves {rival.risk:.2g} of {self.verdict.of})"
+            for rival in self.verdict.rivals
+        ]
         return "\n".join(lines)
 
     def _repr_markdown_(self) -> str:
         lines = [f"**{self.verdict.status.capitalize()}.** ${self.equation.latex}$", ""]
         lines += [f"- `{name}`: {text}" for name, text in self._values().items()]
         lines += [f"- {reason}" for reason in self.verdict.reasons]
-        lines += [f"- rival: ${one.equation.latex}$, leaves {one.risk:.2g}" for one in self.verdict.rivals]
+        lines += [
+            f"- rival: ${rival.equation.latex}$, leaves {rival.risk:.2g}" for rival in self.verdict.rivals
+        ]
         return "\n".join(lines)
 
     def _values(self) -> dict[str, str]:
@@ -125,78 +158,112 @@ def discover(
         validation.require_type(kinds, samples, "samples", "give a file's name, or what fts.observe returns")
     observations = None
     try:
-        observations = samples if isinstance(samples, Observations) else read_samples(samples, domain)
+        observations = _observations(samples, domain)
         dimension = observations.domain.dimension
         # Before the fit: a misspelt term should not be waited for.
         terms = resolve_library(library if library is not None else DEFAULT_LIBRARIES[dimension])
         terms.check_dimension(dimension)
-        field, variance = fit_with_variance(observations, recipe, progress=progress)
-        ready = prepare(field, terms)
+        fit = fit_posterior(observations, recipe, progress=progress)
+        ready = prepare(fit.field, terms)
     except InsufficientData as error:
         return refusal(error, observations)
-    found = _judged(observations, field, variance, ready, params, progress=progress)
-    return Discovery(observations, field, *found)
-
-
-@one_thread
-def _judged(
-    observations: Observations,
-    field: FrozenField,
-    variance: Field | None,
-    ready: Prepared,
-    params: VerdictParams,
-    *,
-    progress: bool,
-) -> tuple[Selection, Verdict]:
-    """What the weak systems find, what two fields or the integrated equations make of it, and the doubts."""
-    selection, verdict, starts = examine(field, ready, variance, params)
-    selection, verdict = reconsider(observations, field, variance, ready, (selection, verdict))
-    starts = (selection.xi, *starts)
-    with tqdm(desc="integrate", unit="equation", disable=not progress, delay=BAR_DELAY) as bar:
-        told = foretell(observations, field, starts, (selection, verdict), params, bar.update)
-    if told is None:
-        told = selection, doubted(verdict, _wanted(field, ready, variance, verdict, params))
-    selection, verdict = told
-    doubts = [*_too_few(observations), *_travels(selection)] if verdict.status == "identified" else []
-    return selection, doubted(verdict, doubts)
+    return _judge(fit, ready, params, progress=progress)
 
 
 def refusal(reason: InsufficientData, observations: Observations | None = None) -> Discovery:
     """The answer to samples that carry no field: a verdict with the reason."""
-    return Discovery(observations, None, None, refused(str(reason)))
+    return Discovery(observations, None, None, not_identifiable(str(reason)))
 
 
-def examine(
-    field: FrozenField, ready: Prepared, variance: Field | None, params: VerdictParams = VERDICT
-) -> tuple[Selection, Verdict, tuple[np.ndarray, ...]]:
-    """The equation the evidence speaks for with one uncertainty, the verdict, and candidates to integrate."""
-    variances = None if variance is None else refits.row_variances(variance, ready.weak, ready.systems)
-    proposed = rule.select_from(ready.systems, ready.params, variances)
-    rng = np.random.default_rng(_SEED)
-    possible = possible_fields(field, variance, params.draws, rng)
-    evidence = gather(ready, field, variance, possible, rng)
-    places = tuple(ready.library.index(name) for name in proposed.support)
-    finding = find(evidence, places, params)
-    chosen = finding.chosen
-    selection = (
-        proposed if chosen.support == places else _refitted(ready, evidence, chosen, variances, proposed)
-    )
-    selection = replace(_with_field_error(selection, evidence, chosen), field=field)
-    leaders = [one for one in finding.leaders if len(one.support) <= params.leaders]
-    starts = tuple(_physical(evidence, one) for one in (chosen, *leaders))
-    return selection, state(finding, evidence, ready.library, params), starts
+def _observations(samples: Any, domain: Domain | None) -> Observations:
+    if not isinstance(samples, Observations):
+        return read_samples(samples, domain)
+    if domain is not None:
+        raise ValueError(
+            "domain= is for samples in a file, these observations have one: leave it out, or give "
+            "dataclasses.replace(observations, domain=domain)"
+        )
+    return samples
 
 
-def _wanted(
-    field: FrozenField, ready: Prepared, variance: Field | None, verdict: Verdict, params: VerdictParams
+@one_thread
+def _judge(fit: Fit, ready: Prepared, params: VerdictParams, *, progress: bool) -> Discovery:
+    """What the weak systems say, what halves of the samples or integration make of it, and the doubts."""
+    ready = ready.with_variances(fit.variance)
+    drawn = draw_systems(fit, ready, params.draws, np.random.default_rng(_SEED))
+    judged = judge_by_evidence(fit, ready, drawn, params)
+    selection, verdict = _check_by_halves(fit, ready, judged)
+    starts = (selection.xi, *judged.starts)
+    with tqdm(desc="integrate", unit="equation", disable=not progress, delay=BAR_DELAY) as bar:
+        integrated = judge_by_trajectory(fit, starts, selection, verdict, params, bar.update)
+    if integrated is None:
+        comparison = None
+        verdict = with_reasons(verdict, _missing_terms(fit, ready, drawn, verdict, params))
+    else:
+        selection, verdict, comparison = integrated
+    doubts = (*_too_few(fit.observations), *_travels(selection)) if verdict.status == "identified" else ()
+    verdict = with_reasons(verdict, doubts)
+    return Discovery(fit.observations, fit.field, selection, verdict, fit, ready, judged.evidence, comparison)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the evidence in weak systems says."""
+
+    proposed: Selection  # by the paper's rule
+    selection: Selection
+    verdict: Verdict
+    evidence: Evidence
+    starts: tuple[np.ndarray, ...]  # candidates to integrate
+
+
+def judge_by_evidence(
+    fit: Fit, ready: Prepared, drawn: DrawnSystems, params: VerdictParams = VERDICT
+) -> Judged:
+    """The equation the evidence speaks for, with one uncertainty, and the verdict on it."""
+    proposed = rule.select_from(ready.systems, ready.params, ready.variances)
+    support = tuple(ready.library.index(name) for name in proposed.support)
+    evidence = gather(ready, drawn)
+    tests = choose_support(evidence, support, params)
+    chosen = tests.chosen
+    selection = proposed if chosen.support == support else _refit(ready, evidence, chosen, proposed)
+    selection = replace(_with_field_error(selection, evidence, chosen), field=fit.field)
+    leaders = [leader for leader in tests.leaders if len(leader.support) <= params.leaders]
+    starts = tuple(_physical(evidence, start) for start in (chosen, *leaders))
+    verdict = state_verdict(tests, evidence, ready.library, params)
+    return Judged(proposed, selection, verdict, evidence, starts)
+
+
+def _check_by_halves(fit: Fit, ready: Prepared, judged: Judged) -> tuple[Selection, Verdict]:
+    """The split-sample check: where the library is large, fields of disjoint halves of the samples choose."""
+    selection, verdict = judged.selection, judged.verdict
+    if len(ready.library) < _LARGE or fit.posterior is None:
+        return selection, verdict
+    params = replace(TWO_FIELDS, weak=ready.weak, svws=ready.params, relative=False)
+    chosen = select_prepared(fit, ready, judged.proposed, params)
+    reasons = [str(chosen.notes[name]) for name in ("said", "doubt") if name in chosen.notes]
+    if chosen.notes["fields"] == 1:
+        return selection, with_reasons(verdict, reasons)
+    if chosen.support != selection.support:
+        reasons.append(
+            f"fields of disjoint halves of the samples say {chosen.equation}, the whole field "
+            f"{selection.equation}: what differs may be noise; "
+            "add samples, or measure with less noise"
+        )
+    return chosen, with_reasons(verdict, reasons)
+
+
+def _missing_terms(
+    fit: Fit, ready: Prepared, drawn: DrawnSystems, verdict: Verdict, params: VerdictParams
 ) -> list[str]:
     """Terms of the general library that an identified equation would do better with, where it lacks some."""
-    library = widened(ready.library, field.domain.dimension)
+    library = widened(ready.library, fit.observations.domain.dimension)
     if verdict.status != "identified" or len(library) == len(ready.library):
         return []
-    better, *_ = examine(field, prepare(field, library), variance, params)
-    foreign = [name for name in better.support if name not in ready.library.names]
-    return [ask_for(foreign)] if foreign else []
+    wider = extend(ready, fit.field, fit.variance, library)
+    better = judge_by_evidence(fit, wider, extend_systems(drawn, fit, wider), params).selection
+    missing = [name for name in better.support if name not in ready.library.names]
+    return [missing_terms_reason(missing)] if missing else []
 
 
 def _too_few(observations: Observations) -> list[str]:
@@ -216,19 +283,17 @@ def _travels(selection: Selection) -> list[str]:
     return ["the field only travels, as steady waves of many equations do; measure another initial state"]
 
 
-def _refitted(
-    ready: Prepared, evidence: Evidence, chosen: Weighed, variances: np.ndarray | None, proposed: Selection
-) -> Selection:
+def _refit(ready: Prepared, evidence: Evidence, chosen: Weighed, proposed: Selection) -> Selection:
     """The chosen support with coefficients refitted as SVWS refits its own, and the trace of that."""
     generation, fit, validation = rule.roles(ready.systems, ready.params)
     bare = Selection(ready.library, _physical(evidence, chosen), "evidence", proposed.trace)
-    return refits.with_refits(bare, (*generation, fit), validation, ready.params, variances)
+    return refits.with_refits(bare, (*generation, fit), validation, ready.params, ready.variances)
 
 
-def _physical(evidence: Evidence, one: Weighed) -> np.ndarray:
+def _physical(evidence: Evidence, judged: Weighed) -> np.ndarray:
     """A support's coefficients on the library, as the evidence has them."""
     xi = np.zeros(len(evidence.names))
-    xi[list(one.support)] = one.share / evidence.norms[list(one.support)]
+    xi[list(judged.support)] = judged.share / evidence.norms[list(judged.support)]
     return xi
 
 
@@ -236,7 +301,8 @@ def _with_field_error(selection: Selection, evidence: Evidence, chosen: Weighed)
     """Standard errors of the preferred refit with what the field's own uncertainty adds."""
     shift = np.zeros(len(selection.library))
     shift[list(chosen.support)] = chosen.shift / evidence.norms[list(chosen.support)]
-    found = {
-        name: replace(one, deviation=np.hypot(one.deviation, shift)) for name, one in selection.refits.items()
+    widened_errors = {
+        name: replace(refit, deviation=np.hypot(refit.deviation, shift))
+        for name, refit in selection.refits.items()
     }
-    return replace(selection, refits=found)
+    return replace(selection, refits=widened_errors)

@@ -26,13 +26,15 @@ from itertools import chain
 import numpy as np
 from jaxtyping import Float, Int
 
-from fts.fields.frozen import Field
+from fts.fitting import Fit
+from fts.kernel.posterior import DrawnField
+from fts.params.types import WeakParams
 from fts.selection import refits
 from fts.selection.moments import Moments, by_region, jackknife, regions
 from fts.selection.support_search import Support, exchanged, extended, subsets
 from fts.svws.select import Prepared
 from fts.trajectory.integration import FORECAST, ForecastParams
-from fts.weak.assembly import assemble
+from fts.weak.assembly import LastValues, WeakSystem, add_terms, assemble
 from fts.weak.test_functions import phases
 
 
@@ -131,21 +133,65 @@ class Weighed:
         return np.abs(self.share) / np.maximum(self.se, np.finfo(float).tiny)
 
 
-def gather(
-    ready: Prepared, field: Field, variance: Field | None, possible: Sequence[Field], rng: np.random.Generator
-) -> Evidence:
-    """The evidence in prepared systems and in fields drawn from the posterior, `possible`."""
+@dataclass(frozen=True)
+class DrawnSystems:
+    """Weak systems of the field and of fields drawn from its posterior, each pair on patches of its own."""
+
+    weak: WeakParams  # a quarter of the rows: a draw differs from the field everywhere, and there are several
+    draws: tuple[DrawnField, ...]
+    pairs: tuple[tuple[WeakSystem, WeakSystem], ...]
+    variances: tuple[Float[np.ndarray, " m"], ...]  # of the rows of each pair
+
+
+def draw_systems(fit: Fit, ready: Prepared, count: int, rng: np.random.Generator) -> DrawnSystems:
+    """`count` fields drawn, none where the fit has no posterior, and the systems of the prepared library."""
+    draws = fit.draws(count, rng)
+    return _assemble_pairs(fit, ready, draws, phases(rng, len(draws), len(ready.weak.nodes) - 1))
+
+
+def extend_systems(drawn: DrawnSystems, fit: Fit, ready: Prepared) -> DrawnSystems:
+    """The same draws for a larger library, prepared; on the same patches only new columns are assembled."""
+    if _coarse(ready.weak) != drawn.weak:
+        return _assemble_pairs(fit, ready, drawn.draws, [pair[0].phase for pair in drawn.pairs])
+    field = LastValues(fit.field)
+    pairs = tuple(
+        (
+            add_terms(own, field, ready.library, drawn.weak),
+            add_terms(other, replace(draw, field=field), ready.library, drawn.weak),
+        )
+        for (own, other), draw in zip(drawn.pairs, drawn.draws, strict=True)
+    )
+    return replace(drawn, pairs=pairs)
+
+
+def _assemble_pairs(fit: Fit, ready: Prepared, draws: Sequence[DrawnField], places: Iterable) -> DrawnSystems:
+    weak, field = _coarse(ready.weak), LastValues(fit.field)
+    pairs = tuple(
+        (
+            assemble(field, ready.library, weak, phase),
+            assemble(replace(draw, field=field), ready.library, weak, phase),
+        )
+        for draw, phase in zip(draws, places, strict=True)
+    )
+    variance = fit.variance
+    known = () if variance is None else (refits.row_variances(variance, weak, [own]) for own, _ in pairs)
+    return DrawnSystems(weak, tuple(draws), pairs, tuple(known))
+
+
+def _coarse(weak: WeakParams) -> WeakParams:
+    return replace(weak, patches=tuple(max(3, n // 2) for n in weak.patches))
+
+
+def gather(ready: Prepared, drawn: DrawnSystems) -> Evidence:
+    """The evidence in prepared systems and in those of fields drawn from the posterior."""
     A, b = refits.stack(ready.systems)
-    variances = None if variance is None else refits.row_variances(variance, ready.weak, ready.systems)
-    root = refits.root_weights(len(b), variances)
+    root = refits.root_weights(len(b), ready.variances)
     blocks = regions(np.concatenate([one.centers for one in ready.systems]))
     rows, target = A * root[:, None], b * root
     size = float(np.linalg.norm(target)) or 1.0
     norms = np.linalg.norm(rows, axis=0)
     scale = np.where(norms > 0, size / np.where(norms > 0, norms, 1.0), 0.0)
-    samples = [
-        _sample(ready, field, variance, one, scale, phase) for one, phase in _placed(ready, possible, rng)
-    ]
+    samples = [_sample(*pair, v, scale) for pair, v in zip(drawn.pairs, drawn.variances, strict=True)]
     draws = [Moments(np.stack(group)) for group in zip(*samples, strict=True)] if samples else [None] * 3
     orders = tuple(term.order for term in ready.library)
     columns = np.column_stack([target, rows * scale]) / size
@@ -186,21 +232,12 @@ def cosine(evidence: Evidence, i: int, j: int) -> float:
     return float(gram[i, j] / np.sqrt(gram[i, i] * gram[j, j]))
 
 
-def _placed(ready: Prepared, possible: Sequence[Field], rng: np.random.Generator):
-    """Each possible field with the phase of the coarser patch grid it is looked at on."""
-    return zip(possible, phases(rng, len(possible), len(ready.weak.nodes) - 1), strict=True)
-
-
 def _sample(
-    ready: Prepared, field: Field, variance: Field | None, drawn: Field, scale: np.ndarray, phase: np.ndarray
+    own: WeakSystem, other: WeakSystem, variances: np.ndarray, scale: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Moments of a drawn field's weak system: of the field, of the drawn one, and of their difference."""
-    # A quarter of the rows: one draw differs from the field everywhere, and there are several.
-    coarse = replace(ready.weak, patches=tuple(max(3, n // 2) for n in ready.weak.patches))
-    one, other = (assemble(each, ready.library, coarse, phase) for each in (field, drawn))
-    variances = None if variance is None else refits.row_variances(variance, coarse, [one])
-    root = refits.root_weights(len(one), variances)
-    columns = [root[:, None] * np.column_stack([each.b, each.A * scale]) for each in (one, other)]
+    """Moments of the field's weak system, of the drawn one, and of their difference."""
+    root = refits.root_weights(len(own), variances)
+    columns = [root[:, None] * np.column_stack([each.b, each.A * scale]) for each in (own, other)]
     first, second, difference = (part.T @ part for part in (*columns, columns[1] - columns[0]))
     return first, second, difference
 
@@ -210,7 +247,7 @@ _COMPLETE, _BEAM = 10, 12
 
 
 @dataclass(frozen=True)
-class Finding:
+class SupportTests:
     """The support chosen, its rivals, and how every test came out."""
 
     chosen: Weighed
@@ -226,7 +263,7 @@ class Finding:
         return min(self.margins.values())
 
 
-def find(evidence: Evidence, also: Sequence[int], params: VerdictParams) -> Finding:
+def choose_support(evidence: Evidence, also: Sequence[int], params: VerdictParams) -> SupportTests:
     """The support the evidence speaks for; `also` is one to look at in any case, as a selector chose it."""
     everything = search(evidence, also, params.most_terms)
     best = min(everything, key=lambda one: one.left_out.sum())
@@ -273,7 +310,7 @@ def find(evidence: Evidence, also: Sequence[int], params: VerdictParams) -> Find
     margins["completeness"] = 1 / max(max(bounds.values(), default=0.0), FLOOR)
     rivals = sorted((one for one in others if against(one) <= 1), key=lambda one: one.left_out.sum())
     open_ones = tuple(one for one in added if bounds[one.support] > 1)
-    return Finding(chosen, tuple(rivals), open_ones, _leaders(everything), surprise, margins)
+    return SupportTests(chosen, tuple(rivals), open_ones, _leaders(everything), surprise, margins)
 
 
 def _leaders(found: Sequence[Weighed]) -> tuple[Weighed, ...]:

@@ -12,10 +12,10 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fts import fitting
 from fts.discovery.discover import Discovery
 from fts.domain import Domain
-from fts.fields.frozen import Field, FrozenField
+from fts.fields.frozen import Field
+from fts.fitting import Fit
 from fts.observations import Observations
 from fts.plotting import PALETTE, WIDTH, recurrence, risks, use_style
 from fts.selection.selection import Selection
@@ -27,35 +27,36 @@ _MOST_DOTS = 20_000  # samples drawn; more would only hide each other
 
 def page(result: Discovery) -> str:
     """The page: samples, reconstruction with its uncertainty, residuals, recurrence, risks, equation."""
-    observations, field, selection = result.observations, result.field, result.selection
-    if observations is None or field is None or selection is None:
+    fit, selection = result.fit, result.selection
+    if fit is None or selection is None:
         raise ValueError(f"nothing was fitted to draw: {'; '.join(result.doubts)}")
     with plt.rc_context():
         use_style()
-        sections = "\n".join(_sections(observations, field, selection))
+        sections = "\n".join(_sections(fit, selection))
     verdict = result.verdict.status.capitalize()
     of = result.verdict.of
-    rivals = [f"rival: {one.equation} (leaves {one.risk:.2g} of {of})" for one in result.verdict.rivals]
+    rivals = [f"rival: {each.equation} (leaves {each.risk:.2g} of {of})" for each in result.verdict.rivals]
     doubts = "".join(f"<li>{html.escape(line)}</li>" for line in (*result.doubts, *rivals))
     style = resources.files("fts.discovery").joinpath("report.css").read_text(encoding="utf-8")
-    name = html.escape(observations.source)
+    name = html.escape(fit.observations.source)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{name}: {verdict.lower()}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n"
         f"<h1>{html.escape(str(result.equation))}</h1>\n<p><strong>{verdict}</strong>, from "
-        f"{len(observations):,} samples in {name}.</p>\n<ul>{doubts}</ul>\n{sections}\n"
+        f"{len(fit.observations):,} samples in {name}.</p>\n<ul>{doubts}</ul>\n{sections}\n"
         "</main>\n</body>\n</html>\n"
     )
 
 
-def _sections(observations: Observations, field: FrozenField, selection: Selection) -> Iterator[str]:
+def _sections(fit: Fit, selection: Selection) -> Iterator[str]:
+    observations, field = fit.observations, fit.field
     yield _coefficients(selection)
     yield _section("Samples", _samples(observations), "Where and when it was measured, and what.")
     recipe = field.made.recipe or "given"
     yield _section("Reconstruction", _map(field, "reconstructed $u$"), f"The field fitted, recipe {recipe}.")
-    if recipe == "kernel":
-        spread = _Deviation(fitting.posterior_variance(observations))
+    if fit.variance is not None:
+        spread = _Deviation(fit.variance)
         caption = "One standard deviation of the reconstruction: where it is large, the samples say little."
         yield _section("Uncertainty", _map(spread, "standard deviation"), caption)
     residual = field(np.column_stack([observations.x, observations.t])) - observations.y

@@ -12,11 +12,10 @@ import numpy as np
 from jaxtyping import Float
 
 from fts.discovery.evidence import VerdictParams
-from fts.discovery.verdict import TOLD, Rival, Status, Verdict, doubted
+from fts.discovery.verdict import SHOWN, Rival, Status, Verdict, with_reasons
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
-from fts.fields.frozen import FrozenField
-from fts.observations import Observations
+from fts.fitting import Fit
 from fts.params.paper import DEFAULT_LIBRARIES
 from fts.selection.selection import Refit, Selection
 from fts.trajectory.comparison import Comparison, compare_supports, score_tests, standard_errors
@@ -28,7 +27,7 @@ _TINY = np.finfo(float).tiny
 
 
 @dataclass(frozen=True)
-class Forecast:
+class TrajectoryTests:
     """How the best equation came out of the tests: ratios that are at least one where passed."""
 
     comparison: Comparison
@@ -40,93 +39,92 @@ class Forecast:
     @property
     def margin(self) -> float:
         """The least of the margins; none where the equation needs a term that was not offered."""
-        return 0.0 if self.foreign else max(min(self.margins.values()), 0.0)
+        return 0.0 if self.missing else max(min(self.margins.values()), 0.0)
 
     @property
-    def foreign(self) -> tuple[str, ...]:
+    def missing(self) -> tuple[str, ...]:
         """Terms of the best equation that were not offered."""
         names = (self.comparison.library.names[j] for j in self.comparison.best.support)
         return tuple(name for name in names if name not in self.offered.names)
 
 
-def foretell(
-    observations: Observations,
-    field: FrozenField,
+def judge_by_trajectory(
+    fit: Fit,
     starts: Sequence[Float[np.ndarray, " J"]],
-    found: tuple[Selection, Verdict],
+    selection: Selection,
+    verdict: Verdict,
     params: VerdictParams,
     step: Callable[[], object] = lambda: None,
-) -> tuple[Selection, Verdict] | None:
-    """Selection and verdict by integration from `starts`; None where nothing can be integrated.
+) -> tuple[Selection, Verdict, Comparison | None] | None:
+    """Selection and verdict by integration from `starts`, and the equations compared.
 
-    `step` is called after every equation that was fitted.
+    None where nothing can be integrated, no comparison where every solution grows without bound. `step` is
+    called after every equation that was fitted.
     """
-    selection, verdict = found
     offered = selection.library
-    library = widened(offered, observations.domain.dimension)
+    library = widened(offered, fit.observations.domain.dimension)
     wider = {tuple(np.flatnonzero(xi)): np.pad(xi, (0, len(library) - len(offered))) for xi in starts[::-1]}
     wider.pop((), None)  # what moves nothing is not integrated
     if not wider:
         return None
     try:
-        told = _told(observations, field, library, list(wider.values()), offered, params, step)
+        tests = _tests(fit, library, list(wider.values()), offered, params, step)
     except NotApplicable:
         return None
     except Unbounded as reason:
-        return selection, doubted(verdict, [f"{reason}: measure with less noise, or add terms"])
-    if told.margin < 1 and not told.foreign:
-        if told.comparison.record.part < 1:
+        reasons = [f"{reason}: measure with less noise, or add terms"]
+        return selection, with_reasons(verdict, reasons), None
+    if tests.margin < 1 and not tests.missing:
+        if tests.comparison.record.part < 1:
             # The weak systems know the whole record: they decide, unless the part that was followed objects.
-            return selection, doubted(verdict, _objections(told, selection, params))
-        told = _unless_proposed(told, selection, params)
-        if told.comparison.best.support == _places(selection):
+            return selection, with_reasons(verdict, _objections(tests, selection, params)), tests.comparison
+        tests = _prefer_proposed(tests, selection, params)
+        if tests.comparison.best.support == _support(selection):
             # They know more samples than are integrated, too.
-            return selection, say(told, params)
-    return replace(thawed(told, selection), field=field), say(told, params)
+            return selection, state_verdict(tests, params), tests.comparison
+    return replace(thawed(tests, selection), field=fit.field), state_verdict(tests, params), tests.comparison
 
 
-def _objections(told: Forecast, proposed: Selection, params: VerdictParams) -> list[str]:
+def _objections(tests: TrajectoryTests, proposed: Selection, params: VerdictParams) -> list[str]:
     """What a part of the record has against an equation proposed: another follows it clearly better."""
-    comparison = told.comparison
-    fits = {one.support: cost for one, cost in zip(comparison.fits, comparison.costs, strict=True)}
-    place = _places(proposed)
-    own = fits.get(place, np.inf) - comparison.per_term * len(place)
-    least = min(cost - comparison.per_term * len(support) for support, cost in fits.items())
-    if own - least < params.rival_gap:
+    comparison = tests.comparison
+    costs = {fit.support: cost for fit, cost in zip(comparison.fits, comparison.costs, strict=True)}
+    support = _support(proposed)
+    cost_of_proposed = costs.get(support, np.inf) - comparison.per_term * len(support)
+    least = min(cost - comparison.per_term * len(other) for other, cost in costs.items())
+    if cost_of_proposed - least < params.rival_gap:
         return []
     better = _equation(comparison.library, comparison.best)
     remedy = "add samples, or measure with less noise"
     return [f"integrated over a part of the record, {better} follows the samples better; {remedy}"]
 
 
-def _places(selection: Selection) -> tuple[int, ...]:
+def _support(selection: Selection) -> tuple[int, ...]:
     return tuple(int(j) for j in np.flatnonzero(selection.xi))
 
 
-def _told(
-    observations: Observations,
-    field: FrozenField,
+def _tests(
+    fit: Fit,
     library: Library,
     starts: Sequence[np.ndarray],
     offered: Library,
     params: VerdictParams,
     step: Callable[[], object],
-) -> Forecast:
+) -> TrajectoryTests:
     """Part of a long record may be enough; where it is not, more of it is worth its time."""
-    comparison = compare_supports(observations, field, library, starts, params.forecast, step)
-    told = weigh(comparison, offered, params)
-    if told.margin >= 1 or not params.again <= comparison.record.part < 1:
-        return told
+    tests = run_tests(compare_supports(fit, library, starts, params.forecast, step), offered, params)
+    if tests.margin >= 1 or not params.again <= tests.comparison.record.part < 1:
+        return tests
     longer = replace(params.forecast, budget=int(params.forecast.budget / params.again))
-    return weigh(compare_supports(observations, field, library, starts, longer, step), offered, params)
+    return run_tests(compare_supports(fit, library, starts, longer, step), offered, params)
 
 
-def _unless_proposed(told: Forecast, proposed: Selection, params: VerdictParams) -> Forecast:
+def _prefer_proposed(tests: TrajectoryTests, proposed: Selection, params: VerdictParams) -> TrajectoryTests:
     """Where the samples do not decide, what the weak systems proposed is preferred to what costs least."""
-    for i in told.rivals:
-        if told.comparison.fits[i].support == _places(proposed):
-            return weigh(told.comparison.preferring(i), told.offered, params)
-    return told
+    for i in tests.rivals:
+        if tests.comparison.fits[i].support == _support(proposed):
+            return run_tests(tests.comparison.preferring(i), tests.offered, params)
+    return tests
 
 
 def widened(library: Library, dimension: int) -> Library:
@@ -136,17 +134,17 @@ def widened(library: Library, dimension: int) -> Library:
     return Library((*library, *(term for term in general if not known & set(term.physical()))))
 
 
-def ask_for(terms: Sequence[str]) -> str:
+def missing_terms_reason(terms: Sequence[str]) -> str:
     """The sentence about terms that the samples speak for and the library lacks."""
     return f"the samples ask for {' and '.join(terms)}, which the library does not have: add it"
 
 
-def weigh(comparison: Comparison, offered: Library, params: VerdictParams) -> Forecast:
+def run_tests(comparison: Comparison, offered: Library, params: VerdictParams) -> TrajectoryTests:
     """The tests of the best equation."""
     best, record = comparison.best, comparison.record
     inside = list(best.support)
     significance = np.abs(best.xi[inside]) / np.maximum(standard_errors(best)[inside], _TINY)
-    others = [i for i, one in enumerate(comparison.fits) if not set(inside) <= set(one.support)]
+    others = [i for i, fit in enumerate(comparison.fits) if not set(inside) <= set(fit.support)]
     gaps = {i: _gap(comparison, i, params) for i in others}
     bounds = {j: _bound(best, j, value, error, params) for j, (value, error) in score_tests(best).items()}
     margins = {
@@ -155,7 +153,7 @@ def weigh(comparison: Comparison, offered: Library, params: VerdictParams) -> Fo
         "completeness": 1 / max(max(bounds.values(), default=0.0), _TINY),
         "misfit": _most_misfit(record, params) / max(best.misfit, _TINY),
     }
-    return Forecast(
+    return TrajectoryTests(
         comparison,
         offered,
         margins,
@@ -164,39 +162,39 @@ def weigh(comparison: Comparison, offered: Library, params: VerdictParams) -> Fo
     )
 
 
-def say(told: Forecast, params: VerdictParams) -> Verdict:
+def state_verdict(tests: TrajectoryTests, params: VerdictParams) -> Verdict:
     """The verdict, every failed test a sentence."""
-    failed = {name for name, value in told.margins.items() if value < 1}
-    reasons = _refusals(told, failed)
+    failed = {name for name, value in tests.margins.items() if value < 1}
+    reasons = _refusals(tests, failed)
     status: Status = "not identifiable" if reasons else "ambiguous" if failed else "identified"
-    best, library = told.comparison.best, told.comparison.library
-    reasons += [_exchange(told, told.comparison.fits[i], params) for i in told.rivals[:2]]
-    if told.open:
-        names = ", ".join(library.names[j] for j in told.open[:TOLD])
-        names += f" and {len(told.open) - TOLD} more" if len(told.open) > TOLD else ""
+    best, library = tests.comparison.best, tests.comparison.library
+    reasons += [_exchange(tests, tests.comparison.fits[i], params) for i in tests.rivals[:2]]
+    if tests.open:
+        names = ", ".join(library.names[j] for j in tests.open[:SHOWN])
+        names += f" and {len(tests.open) - SHOWN} more" if len(tests.open) > SHOWN else ""
         reasons.append(
             f"{names} cannot be excluded: the samples do not bound their part; add samples, or measure with "
             "less noise"
         )
-    record = told.comparison.record
+    record = tests.comparison.record
     square = record.samples * record.scale**2
-    rivals = (told.comparison.fits[i] for i in told.rivals[:TOLD])
+    rivals = (tests.comparison.fits[i] for i in tests.rivals[:SHOWN])
     return Verdict(
         status,
         tuple(reasons),
-        tuple(Rival(_equation(library, one), one.square / square) for one in rivals),
+        tuple(Rival(_equation(library, rival), rival.square / square) for rival in rivals),
         risk=best.square / square,
         of="the samples",
         expected=record.noise**2 / record.scale**2,
-        margin=told.margin,
+        margin=tests.margin,
     )
 
 
-def thawed(told: Forecast, proposed: Selection) -> Selection:
+def thawed(tests: TrajectoryTests, proposed: Selection) -> Selection:
     """The selection with the thawed coefficients, of the terms that were offered."""
-    best, J = told.comparison.best, len(told.offered)
-    refit = Refit(best.xi[:J], standard_errors(best)[:J], best.misfit / told.comparison.record.scale)
-    return Selection(told.offered, refit.xi, "thawed", proposed.trace, {"thawed": refit}, "thawed")
+    best, J = tests.comparison.best, len(tests.offered)
+    refit = Refit(best.xi[:J], standard_errors(best)[:J], best.misfit / tests.comparison.record.scale)
+    return Selection(tests.offered, refit.xi, "thawed", proposed.trace, {"thawed": refit}, "thawed")
 
 
 def _gap(comparison: Comparison, other: int, params: VerdictParams) -> float:
@@ -225,27 +223,27 @@ def _bound(best: TrajectoryFit, j: int, value: float, error: float, params: Verd
     return max((abs(value) + 2 * error) * size / params.hidden, pointing)
 
 
-def _refusals(told: Forecast, failed: set[str]) -> list[str]:
-    reasons, best = [], told.comparison.best
-    if told.foreign:
-        reasons.append(ask_for(told.foreign))
+def _refusals(tests: TrajectoryTests, failed: set[str]) -> list[str]:
+    reasons, best = [], tests.comparison.best
+    if tests.missing:
+        reasons.append(missing_terms_reason(tests.missing))
     if "misfit" in failed:
-        ratio = best.misfit / told.comparison.record.noise
+        ratio = best.misfit / tests.comparison.record.noise
         reasons.append(
             f"integrated, the equation misses the samples by {ratio:.1f} times their noise: a term is missing"
             " or the record is not of one equation; add terms"
         )
     if "significance" in failed:
         ratios = np.abs(best.xi) / np.maximum(standard_errors(best), _TINY)
-        names = [f"{told.comparison.library.names[j]} ({ratios[j]:.1f})" for j in best.support]
+        names = [f"{tests.comparison.library.names[j]} ({ratios[j]:.1f})" for j in best.support]
         reasons.append(
             f"coefficients in standard errors: {', '.join(names)}; add samples, or measure with less noise"
         )
     return reasons
 
 
-def _exchange(told: Forecast, other: TrajectoryFit, params: VerdictParams) -> str:
-    names, best = told.comparison.library.names, told.comparison.best
+def _exchange(tests: TrajectoryTests, other: TrajectoryFit, params: VerdictParams) -> str:
+    names, best = tests.comparison.library.names, tests.comparison.best
     gone = [j for j in best.support if j not in other.support]
     new = [j for j in other.support if j not in best.support]
     remedy = "measure another initial state, with more wavenumbers or amplitudes, or with less noise"

@@ -1,13 +1,4 @@
-"""Finding -> Verdict: identified, ambiguous or not identifiable, in sentences with numbers and remedies.
-
-A verdict on one field, heard again by two: what fields of disjoint halves of the samples say.
-
-Libraries that the evidence searches completely need no other selector. In larger ones a field's own noise is
-explained by terms that are not there, and the same field confirms them: on the development problems two
-fields recover more equations than one in every group of cells with a large library (the record of
-`python -m fts.lab.studies settle`; chapter "cross"). So there the halves choose, and the evidence of the
-whole field is asked whether it agrees.
-"""
+"""Tests of the evidence -> Verdict: identified, ambiguous or not identifiable, in sentences with numbers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,20 +6,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fts.discovery.evidence import Evidence, Finding, VerdictParams, Weighed, cosine
+from fts.discovery.evidence import Evidence, SupportTests, VerdictParams, Weighed, cosine
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
-from fts.fields.frozen import Field, FrozenField
-from fts.kernel.posterior import PosteriorVariance
-from fts.observations import Observations
-from fts.selection.instrumental import TWO_FIELDS
-from fts.selection.selection import Selection
-from fts.svws.select import Prepared
-from fts.svws.two_fields import select_halves
 
 Status = Literal["identified", "ambiguous", "not identifiable"]
-# Rivals told to a reader; there may be dozens.
-TOLD = 5
+# Rivals a reader is shown; there may be dozens.
+SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -53,28 +37,30 @@ class Verdict:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON form."""
-        rivals = [{"equation": str(one.equation), "risk": one.risk} for one in self.rivals]
+        rivals = [{"equation": str(rival.equation), "risk": rival.risk} for rival in self.rivals]
         numbers = {name: _number(getattr(self, name)) for name in ("risk", "expected", "margin")}
-        said = {"status": self.status, "reasons": list(self.reasons), "rivals": rivals}
-        return said | numbers | {"of": self.of}
+        words = {"status": self.status, "reasons": list(self.reasons), "rivals": rivals}
+        return words | numbers | {"of": self.of}
 
 
-def refused(reason: str) -> Verdict:
+def not_identifiable(reason: str) -> Verdict:
     """The verdict on samples that carry no field to read an equation off."""
     return Verdict("not identifiable", (reason,))
 
 
-def doubted(verdict: Verdict, said: Sequence[str]) -> Verdict:
+def with_reasons(verdict: Verdict, reasons: Sequence[str]) -> Verdict:
     """The verdict with further reasons; nothing with a reason against it is identified."""
-    if not said:
+    if not reasons:
         return verdict
     status = "ambiguous" if verdict.status == "identified" else verdict.status
-    return replace(verdict, status=status, reasons=(*verdict.reasons, *said), margin=0.0)
+    return replace(verdict, status=status, reasons=(*verdict.reasons, *reasons), margin=0.0)
 
 
-def state(finding: Finding, evidence: Evidence, library: Library, params: VerdictParams) -> Verdict:
+def state_verdict(
+    tests: SupportTests, evidence: Evidence, library: Library, params: VerdictParams
+) -> Verdict:
     """The verdict, every failed test a sentence."""
-    chosen, failed = finding.chosen, {name for name, value in finding.margins.items() if value < 1}
+    chosen, failed = tests.chosen, {name for name, value in tests.margins.items() if value < 1}
     reasons, status = [], "identified"
     if not chosen.support:
         reasons.append(
@@ -82,24 +68,31 @@ def state(finding: Finding, evidence: Evidence, library: Library, params: Verdic
             "in which it moves, with less noise, or add terms"
         )
     elif "significance" in failed:
-        reasons += [_weak(evidence, chosen, params)]
-    if failed & {"expectation", "risk"}:
-        reasons += _unexplained(finding, failed, params)
+        reasons.append(_insignificant(evidence, chosen, params))
+    if "expectation" in failed:
+        reasons.append(
+            f"every equation in the library leaves at least {tests.surprise:.1f} times what the field's "
+            "uncertainty lets expect: a term is missing, or the field is worse than it knows: add terms"
+        )
+    if "risk" in failed:
+        reasons.append(
+            f"{chosen.risk:.0%} of u_t is unexplained, more than {params.risk:.0%}: add samples or terms"
+        )
     if reasons:
         status = "not identifiable"
     elif failed:
         status = "ambiguous"
     if "rivals" in failed:
-        reasons += _exchanges(finding, evidence, params)
+        reasons += _exchanges(tests, evidence, params)
     if "completeness" in failed:
-        reasons.append(_incomplete(finding, evidence))
-    rivals = tuple(_rival(one, evidence, library) for one in (*finding.rivals, *finding.additions)[:TOLD])
+        reasons.append(_incomplete(tests, evidence))
+    rivals = tuple(_rival(rival, evidence, library) for rival in (*tests.rivals, *tests.additions)[:SHOWN])
     return Verdict(
-        status, tuple(reasons), rivals, risk=chosen.risk, expected=chosen.expected, margin=finding.margin
+        status, tuple(reasons), rivals, risk=chosen.risk, expected=chosen.expected, margin=tests.margin
     )
 
 
-def _weak(evidence: Evidence, chosen: Weighed, params: VerdictParams) -> str:
+def _insignificant(evidence: Evidence, chosen: Weighed, params: VerdictParams) -> str:
     names = [evidence.names[j] for j in chosen.support]
     weak = [
         f"{name} ({value:.1f})"
@@ -112,25 +105,11 @@ def _weak(evidence: Evidence, chosen: Weighed, params: VerdictParams) -> str:
     )
 
 
-def _unexplained(finding: Finding, failed: set[str], params: VerdictParams) -> list[str]:
-    found, chosen = [], finding.chosen
-    if "expectation" in failed:
-        found.append(
-            f"every equation in the library leaves at least {finding.surprise:.1f} times what the field's "
-            "uncertainty lets expect: a term is missing, or the field is worse than it knows: add terms"
-        )
-    if "risk" in failed:
-        found.append(
-            f"{chosen.risk:.0%} of u_t is unexplained, more than {params.risk:.0%}: add samples or terms"
-        )
-    return found
-
-
-def _exchanges(finding: Finding, evidence: Evidence, params: VerdictParams) -> list[str]:
+def _exchanges(tests: SupportTests, evidence: Evidence, params: VerdictParams) -> list[str]:
     """Terms that other plausible equations do without, and the terms that stand in for them."""
-    chosen, told = set(finding.chosen.support), []
-    for one in finding.rivals:
-        gone, new = sorted(chosen - set(one.support)), sorted(set(one.support) - chosen)
+    chosen, sentences = set(tests.chosen.support), []
+    for rival in tests.rivals:
+        gone, new = sorted(chosen - set(rival.support)), sorted(set(rival.support) - chosen)
         alike = [
             f"{evidence.names[i]} and {evidence.names[j]}"
             for i in gone
@@ -143,24 +122,24 @@ def _exchanges(finding: Finding, evidence: Evidence, params: VerdictParams) -> l
             else f"without {_listed(evidence, gone)} another equation explains the samples as well"
             + (f", with {_listed(evidence, new)} instead" if new else "")
         )
-        if sentence not in told:
-            told.append(sentence)
+        if sentence not in sentences:
+            sentences.append(sentence)
     remedy = "measure another initial state, with more wavenumbers or amplitudes, or with less noise"
-    return [f"{sentence}; {remedy}" for sentence in told[:2]]
+    return [f"{sentence}; {remedy}" for sentence in sentences[:2]]
 
 
-def _incomplete(finding: Finding, evidence: Evidence) -> str:
-    chosen = set(finding.chosen.support)
-    names = [evidence.names[j] for one in finding.additions for j in one.support if j not in chosen]
+def _incomplete(tests: SupportTests, evidence: Evidence) -> str:
+    chosen = set(tests.chosen.support)
+    names = [evidence.names[j] for larger in tests.additions for j in larger.support if j not in chosen]
     return (
         f"{', '.join(names)} cannot be excluded: the samples do not bound their part in u_t; add samples, or "
         "measure with less noise"
     )
 
 
-def _rival(one: Weighed, evidence: Evidence, library: Library) -> Rival:
-    terms = tuple(library[j] for j in one.support)
-    return Rival(Equation(terms, one.share / evidence.norms[list(one.support)]), one.risk)
+def _rival(judged: Weighed, evidence: Evidence, library: Library) -> Rival:
+    terms = tuple(library[j] for j in judged.support)
+    return Rival(Equation(terms, judged.share / evidence.norms[list(judged.support)]), judged.risk)
 
 
 def _listed(evidence: Evidence, terms: list[int]) -> str:
@@ -169,32 +148,3 @@ def _listed(evidence: Evidence, terms: list[int]) -> str:
 
 def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
-
-
-# Terms from which on two fields choose: more than the evidence searches completely.
-LARGE = 11
-
-
-def reconsider(
-    observations: Observations,
-    field: FrozenField,
-    variance: Field | None,
-    ready: Prepared,
-    found: tuple[Selection, Verdict],
-) -> tuple[Selection, Verdict]:
-    """Selection and verdict by two fields where the library is large and the samples can be halved."""
-    selection, verdict = found
-    if len(ready.library) < LARGE or not isinstance(variance, PosteriorVariance):
-        return found
-    params = replace(TWO_FIELDS, weak=ready.weak, svws=ready.params, relative=False)
-    chosen = select_halves(observations, variance, field, ready.library, params)
-    said = [str(chosen.notes[name]) for name in ("said", "doubt") if name in chosen.notes]
-    if chosen.notes["fields"] == 1:
-        return selection, doubted(verdict, said)
-    if chosen.support != selection.support:
-        said.append(
-            f"fields of disjoint halves of the samples say {chosen.equation}, the whole field "
-            f"{selection.equation}: what differs may be noise; "
-            "add samples, or measure with less noise"
-        )
-    return chosen, doubted(verdict, said)

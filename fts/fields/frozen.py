@@ -88,6 +88,11 @@ class Provenance:
     device: str = ""
     history: History | None = None  # of a trained field
 
+    @property
+    def noise_estimate(self) -> float:
+        """Standard deviation of the noise, as the recipe estimated it; zero where it does not."""
+        return float(self.parameters.get("noise_estimate", 0.0))
+
     def as_dict(self) -> dict[str, Any]:
         """JSON form, for the field's header."""
         return asdict(self)

@@ -57,6 +57,11 @@ def read_samples(
         validation.require_type((str, Path), path, "path", "give the name of a file of samples")
         path = Path(path)
         if path.suffix.lower() == ".fts" and path.is_file():
+            if domain is not None:
+                raise ValueError(
+                    f"{path.name} holds observations with a domain of their own: leave domain= out, and "
+                    "give dataclasses.replace(observations, domain=domain)"
+                )
             return Observations.load(path)
         found, source = _read_file(path, columns, decimal, missing), path.name
     x, t, u = _flat(found, source)

@@ -184,6 +184,18 @@ REFINED: dict[str, WeakParams] = {
 # Recipes that make such fields.
 CLOSED_FORM = ("kernel", "travelling")
 
+
+def published_settings(problem: str | None, recipe: str = "paper") -> Settings | None:
+    """What the paper used for a problem of its own; None elsewhere.
+
+    Fields better than the paper's get the quadrature that does not limit them.
+    """
+    if problem not in PAPER:
+        return None
+    used = PAPER[problem]
+    return replace(used, weak=REFINED.get(problem, used.weak)) if recipe in CLOSED_FORM else used
+
+
 # Where the paper names no base threshold it is this fraction of ||b||; its own three are 0.10 to 0.20 of it.
 RELATIVE_THRESHOLD = 0.1
 # Raised when a recipe makes another field of the same samples, so that fields made before are not used.

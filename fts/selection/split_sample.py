@@ -12,20 +12,18 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from fts.equations.terms import Library
-from fts.kernel.posterior import PosteriorVariance
 from fts.params.types import WeakParams
 from fts.selection.refits import coarser
-from fts.weak.assembly import assemble
+from fts.weak.assembly import bump_integral
 
 
 def row_weights(
-    variance: PosteriorVariance, weak: WeakParams, phase: Float[np.ndarray, " d1"], negligible: float
-) -> Float[np.ndarray, " m"]:
+    variances: Float[np.ndarray, "..."], weak: WeakParams, scale: float, negligible: float
+) -> Float[np.ndarray, "..."]:
     """n / (n + v) for every patch: v its mean variance in units of the samples', n the negligible one.
 
-    These are square roots of weights: both fields' rows are multiplied by them.
+    `variances` are those of rows (`refits.row_variances`), `scale` is the deviation of the samples. The
+    weights are square roots: both fields' rows are multiplied by them.
     """
-    columns = assemble(variance, Library.parse(["1", "u"]), replace(weak, nodes=coarser(weak)), phase).A
-    share = columns[:, 1] / columns[:, 0] / variance.posterior.scale**2
+    share = variances / bump_integral(replace(weak, nodes=coarser(weak))) / scale**2
     return negligible / (negligible + share)

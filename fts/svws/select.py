@@ -12,19 +12,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from jaxtyping import Float
 
 from fts import fitting, validation
 from fts.equations.terms import Library
 from fts.fields.frozen import Field
 from fts.observations import Observations
-from fts.params.paper import CLOSED_FORM, LIBRARIES, PAPER, REFINED
+from fts.params.paper import LIBRARIES, PAPER, published_settings
 from fts.params.types import FreezeThenSelectParams, SVWSParams, WeakParams
 from fts.selection import refits
 from fts.selection.selection import Selection
 from fts.svws import rule
 from fts.svws.rule import build, relative_threshold
-from fts.weak.assembly import WeakSystem
-from fts.weak.geometry import automatic
+from fts.weak.assembly import WeakSystem, add_terms, missing_terms
+from fts.weak.geometry import automatic, power_for, refine_nodes
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,13 @@ class Prepared:
     weak: WeakParams
     params: SVWSParams
     systems: tuple[WeakSystem, ...]
+    variances: Float[np.ndarray, " m"] | None = None  # of all rows, where the field's variance is known
+
+    def with_variances(self, variance: Field | None) -> "Prepared":
+        """The same with the variances of the rows, computed once."""
+        if variance is None or self.variances is not None:
+            return self
+        return replace(self, variances=refits.row_variances(variance, self.weak, self.systems))
 
 
 def prepare(
@@ -51,26 +59,39 @@ def prepare(
     )
     terms = resolve_library(library)
     terms.check_dimension(field.domain.dimension)
-    name = problem_of(field)
-    weak = weak or (_geometry(field, name) if name else automatic(field, terms))
-    rule = params or PAPER[name or "kdv"].svws
+    published = published_settings(*origin(field))
+    weak = weak or (published.weak if published else automatic(field, terms))
+    rule = params or (published or PAPER["kdv"]).svws
     systems = build(field, terms, weak, rule, seed=seed)
-    if params is None and name is None:
+    if params is None and published is None:
         rule = replace(rule, lam0=relative_threshold(systems))
     return Prepared(terms, weak, rule, systems)
 
 
-def _geometry(field: Field, name: str) -> WeakParams:
-    """The paper's patches for its problem; quadrature that does not limit a field better than its own."""
+def extend(ready: Prepared, field: Field, variance: Field | None, library: Library) -> Prepared:
+    """The same for a larger library; on the same patches only the columns of its new terms are assembled."""
+    weak = ready.weak
+    if published_settings(*origin(field)) is None:
+        if power_for(library) != weak.power:
+            return prepare(field, library).with_variances(variance)
+        weak = refine_nodes(field, missing_terms(library, ready.library), weak)
+    if weak != ready.weak:
+        return prepare(field, library, weak=weak).with_variances(variance)
+    systems = tuple(add_terms(system, field, library, weak) for system in ready.systems)
+    return replace(ready, library=library, systems=systems)
+
+
+def origin(field: Field) -> tuple[str | None, str]:
+    """The paper's problem whose observations the field was fitted to, if it was, and the recipe."""
     made = getattr(field, "made", None)
-    closed = made is not None and made.recipe in CLOSED_FORM
-    return REFINED.get(name, PAPER[name].weak) if closed else PAPER[name].weak
+    if made is None:
+        return None, ""
+    return (made.problem if made.problem in PAPER else None), made.recipe
 
 
 def problem_of(field: Field) -> str | None:
     """The paper's problem whose observations the field was fitted to, if it was."""
-    made = getattr(field, "made", None)
-    return made.problem if made is not None and made.problem in PAPER else None
+    return origin(field)[0]
 
 
 def resolve_library(library: str | Sequence[str] | Library) -> Library:
@@ -107,9 +128,8 @@ def select(
     field's posterior `variance` the refit trusts each patch as far as the field is known there; which terms
     are selected does not depend on it.
     """
-    ready = prepare(field, library, params, weak, seed=seed)
-    variances = None if variance is None else refits.row_variances(variance, ready.weak, ready.systems)
-    return replace(rule.select_from(ready.systems, ready.params, variances), field=field)
+    ready = prepare(field, library, params, weak, seed=seed).with_variances(variance)
+    return replace(rule.select_from(ready.systems, ready.params, ready.variances), field=field)
 
 
 def freeze_then_select(
@@ -134,8 +154,11 @@ def freeze_then_compare(
 def _freeze_then_select(
     observations: Observations, library: Library, params: FreezeThenSelectParams
 ) -> tuple[Selection, tuple[WeakSystem, ...]]:
-    field = fitting.obtain(observations, params.field)
-    variance = fitting.posterior_variance(observations) if params.refit == "weighted" else None
+    if params.refit == "weighted":
+        fit = fitting.obtain_with_posterior(observations, params.field)
+        field, variance = fit.field, fit.variance
+    else:
+        field, variance = fitting.obtain(observations, params.field), None
     # CPU time: runs beside each other do not change it.
     began = time.process_time()
     systems = rule.build(field, library, params.weak, params.svws)

@@ -2,28 +2,24 @@
 
 import time
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from fts.equations.terms import Library
-from fts.fields.frozen import Field, FrozenField
+from fts.fitting import Fit
 from fts.kernel.closed_form import freeze, given
-from fts.kernel.posterior import Posterior, PosteriorVariance
+from fts.kernel.posterior import Posterior
 from fts.kernel.separable import condition
 from fts.observations import Observations
-from fts.params.types import SVWSParams
 from fts.selection import refits
 from fts.selection.instrumental import TwoFieldsParams, choose
 from fts.selection.moments import CrossMoments, measure
 from fts.selection.selection import Refit, Selection
 from fts.selection.split_sample import row_weights
 from fts.svws import rule
-from fts.weak.assembly import WeakSystem
+from fts.svws.select import Prepared, prepare
 from fts.weak.geometry import automatic
-from fts.weak.test_functions import phases
 
 # The halves resolve the field when they agree on so much of u_t.
 RESOLVED = 0.1
@@ -37,45 +33,47 @@ def two_fields(
     Nothing is drawn from `rng`: halves, regions and phases have seeds of their own in `params`.
     """
     # On a grid always the separable process: its halves are taken along an axis.
-    fitted = given if observations.grid is None else condition
-    posterior = fitted(observations, progress=False)
-    variance = posterior.variance()
-    return select_halves(observations, variance, freeze(posterior, observations), library, params)
+    conditioned = given if observations.grid is None else condition
+    posterior = conditioned(observations, progress=False)
+    return select_halves(Fit(observations, freeze(posterior, observations), posterior), library, params)
 
 
-def select_halves(
-    observations: Observations,
-    variance: PosteriorVariance,
-    field: FrozenField,
-    library: Library,
-    params: TwoFieldsParams,
-) -> Selection:
-    """The same for a process already conditioned on the observations, by its variance and frozen mean."""
+def select_halves(fit: Fit, library: Library, params: TwoFieldsParams) -> Selection:
+    """The same for a fitted field."""
     # CPU time: runs beside each other do not change it.
     began = time.process_time()
-    weak = params.weak or automatic(field, library)
-    systems = rule.build(field, library, weak, params.svws)
-    svws = params.svws
-    if params.relative:
-        svws = replace(svws, lam0=rule.relative_threshold(systems))
-    single = rule.select_from(systems, svws)
+    ready = prepare_halves(fit, library, params)
+    single = rule.select_from(ready.systems, ready.params)
     alone = time.process_time() - began
-    moments = halved(observations, variance, field, library, replace(params, weak=weak)).moments
+    chosen = select_prepared(fit, ready, single, params)
+    spent = round(time.process_time() - began, 4)
+    seconds = {"fit": fit.field.made.seconds, "one_field": round(alone, 4), "select": spent}
+    return replace(chosen, seconds=seconds)
+
+
+def prepare_halves(fit: Fit, library: Library, params: TwoFieldsParams) -> Prepared:
+    """The systems of the whole field, on patches from the field itself."""
+    ready = prepare(fit.field, library, params.svws, params.weak or automatic(fit.field, library))
+    if not params.relative:
+        return ready
+    return replace(ready, params=replace(params.svws, lam0=rule.relative_threshold(ready.systems)))
+
+
+def select_prepared(fit: Fit, ready: Prepared, single: Selection, params: TwoFieldsParams) -> Selection:
+    """The same from systems that are prepared, and what the paper's rule selects on them."""
+    assert fit.posterior is not None
+    moments = halved(fit, ready, params).moments
     if moments is None:
         chosen = replace(single, notes={"fields": 1})
     elif (agreed := float(moments.reliability[0])) < RESOLVED:
         said = f"halves of the samples agree on {agreed:.0%} of u_t, too little: one field, the paper's rule"
         chosen = replace(single, notes={"fields": 1, "said": said})
     else:
-        variances = refits.row_variances(variance, weak, systems)
         one_field = tuple(np.flatnonzero(single.xi).tolist())
-        chosen = _by_two(choose(moments, params, one_field), moments, systems, variances, svws, params)
-    notes = dict(chosen.notes) | _warnings(unresolved(variance.posterior), params)
-    seconds = {"fit": field.made.seconds, "one_field": round(alone, 4)}
-    seconds["select"] = round(time.process_time() - began, 4)
-    return replace(
-        chosen, method="two fields", field=field, seconds=seconds, notes=notes, variants={"svws": single}
-    )
+        chosen = choose(moments, params, one_field)
+        chosen = _by_two(chosen, moments, ready.with_variances(fit.variance), params)
+    notes = dict(chosen.notes) | _warnings(unresolved(fit.posterior), params)
+    return replace(chosen, method="two fields", field=fit.field, notes=notes, variants={"svws": single})
 
 
 @dataclass(frozen=True)
@@ -86,23 +84,20 @@ class Halved:
     moments: CrossMoments | None
 
 
-def halved(
-    observations: Observations,
-    variance: PosteriorVariance,
-    field: FrozenField,
-    library: Library,
-    params: TwoFieldsParams,
-) -> Halved:
+def halved(fit: Fit, ready: Prepared, params: TwoFieldsParams) -> Halved:
     """The cross moments of the halves, on the phases that the paper's rule begins with."""
-    weak = params.weak or automatic(field, library)
-    rng = np.random.default_rng(params.svws.phase_seed)
-    places = phases(rng, params.phases, observations.domain.dimension)
-    splits = variance.posterior.split(
-        params.splits, params.smoothing, np.random.default_rng(params.split_seed)
-    )
-    pairs = [(_frozen(first, observations), _frozen(second, observations)) for first, second in splits]
-    trusted = partial(row_weights, variance, weak, negligible=params.negligible)
-    return Halved(library, measure(pairs, library, weak, places, trusted) if pairs else None)
+    assert fit.posterior is not None
+    pairs = fit.halves(params.splits, params.smoothing, np.random.default_rng(params.split_seed))
+    if not pairs:
+        return Halved(ready.library, None)
+    variances = ready.with_variances(fit.variance).variances
+    assert variances is not None
+    rows = variances.reshape(len(ready.systems), -1)
+    weights = row_weights(rows, ready.weak, fit.posterior.scale, params.negligible)
+    by_phase = {one.phase.tobytes(): row for one, row in zip(ready.systems, weights, strict=True)}
+    places = [one.phase for one in ready.systems[: params.phases]]
+    moments = measure(pairs, ready.library, ready.weak, places, lambda phase: by_phase[phase.tobytes()])
+    return Halved(ready.library, moments)
 
 
 def _warnings(gap: "Gap", params: TwoFieldsParams) -> dict[str, Any]:
@@ -138,25 +133,13 @@ def unresolved(posterior: Posterior) -> Gap:
     return Gap(names[worst], float(np.sqrt(errors[worst] ** 2 - errors.min() ** 2)))
 
 
-def _frozen(half: Posterior, observations: Observations) -> Field:
-    """The half as it is, or frozen where its values on grids would be slow."""
-    return half if half.fast_on_grids else freeze(half, observations)
-
-
-def _by_two(
-    chosen: Selection,
-    moments: CrossMoments,
-    systems: tuple[WeakSystem, ...],
-    variances: Float[np.ndarray, " m"],
-    svws: SVWSParams,
-    params: TwoFieldsParams,
-) -> Selection:
+def _by_two(chosen: Selection, moments: CrossMoments, ready: Prepared, params: TwoFieldsParams) -> Selection:
     """The selection by cross moments; refits of its support on the whole field stand beside its own."""
     notes = {"fields": 2, "agreed": float(moments.reliability[0])}
     if not chosen.support:
         return replace(chosen, notes=notes)
-    generation, fit, validation = rule.roles(systems, svws)
-    whole = refits.with_refits(chosen, (*generation, fit), validation, svws, variances)
+    generation, fit, validation = rule.roles(ready.systems, ready.params)
+    whole = refits.with_refits(chosen, (*generation, fit), validation, ready.params, ready.variances)
     # What `refits` calls ridge is the selection it was given.
     every = {name: one for name, one in whole.refits.items() if name != "ridge"} | dict(chosen.refits)
     distance = disagreement(every[whole.preferred], every["cross"])

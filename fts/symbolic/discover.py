@@ -14,7 +14,6 @@ from the posterior: in that metric the noise a field has kept does not bias the 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 from jaxtyping import Float
@@ -22,7 +21,7 @@ from jaxtyping import Float
 from fts.equations.equation import Equation
 from fts.equations.terms import Term
 from fts.fields.frozen import Field, FrozenField
-from fts.fitting import Recipe, fit_with_variance, obtain_frozen, possible_fields
+from fts.fitting import obtain_frozen, obtain_with_posterior
 from fts.observations import Observations
 from fts.params.types import FieldParams
 from fts.symbolic.families import POWER_LAW, Form
@@ -103,19 +102,16 @@ def discover_function(
     observations: Observations, params: SymbolicRunParams, rng: np.random.Generator
 ) -> FunctionFound:
     """The function q of u_t = d_xx q(u) behind the observations, chosen on their frozen field."""
-    variance = None
-    if params.weigh is not None and params.thaw is None:
-        recipe = cast(Recipe, params.field.recipe)  # an unknown one is refused there
-        field, variance = fit_with_variance(observations, recipe, progress=False)
-    else:
-        field = obtain_frozen(observations, params.field)
+    weighted = params.weigh is not None and params.thaw is None
+    fit = obtain_with_posterior(observations, params.field) if weighted else None
+    field = obtain_frozen(observations, params.field) if fit is None else fit.field
     selection = select_function(field, params.symbolic, rng)
     began, thawed, form = time.process_time(), None, selection.chosen.form
     if params.thaw is not None:
         thawed = thaw(form, field, observations, params.thaw)
         form = thawed.form
-    elif params.weigh is not None:
-        draws = possible_fields(field, variance, params.weigh.draws, rng)
+    elif params.weigh is not None and fit is not None:
+        draws = fit.draws(params.weigh.draws, rng)
         form = generalized_least_squares(form, field, draws, params.symbolic, params.weigh, rng)
     stage = "weigh" if params.weigh is not None else "thaw"
     seconds = selection.seconds | {stage: round(time.process_time() - began, 4)}

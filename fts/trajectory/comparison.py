@@ -20,8 +20,7 @@ from jaxtyping import Float
 
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
-from fts.fields.frozen import Field
-from fts.observations import Observations
+from fts.fitting import Fit
 from fts.selection.support_search import Support, neighbours, subsets
 from fts.trajectory.fit import TrajectoryFit, fit_trajectory, multiple_shooting
 from fts.trajectory.integration import FORECAST, ForecastParams
@@ -84,16 +83,19 @@ class ThawedEquation:
 
 
 def thaw_equation(
-    observations: Observations,
-    field: Field,
-    equation: Equation,
-    library: Library,
-    params: ForecastParams = FORECAST,
+    fit: Fit, equation: Equation, library: Library, params: ForecastParams = FORECAST
 ) -> ThawedEquation:
-    """`equation` fitted to the observations; terms of `library` that it leaves out are tested beside it."""
+    """`equation` fitted to the samples; terms of `library` that it leaves out are tested beside it."""
     if not len(equation.terms):
         raise ValueError("an empty equation moves nothing: select terms first")
-    record, (fit,) = multiple_shooting(observations, field, library, [equation.on(library)], params)
+    record, (thawed,) = multiple_shooting(fit, library, [equation.on(library)], params)
+    return describe_fit(record, thawed, library, params)
+
+
+def describe_fit(
+    record: Record, fit: TrajectoryFit, library: Library, params: ForecastParams = FORECAST
+) -> ThawedEquation:
+    """What a fit to the samples says of its equation, and of the terms of `library` that it leaves out."""
     errors, inside = standard_errors(fit), list(fit.support)
     ratios = {library.names[j]: abs(value) / error for j, (value, error) in score_tests(fit).items()}
     return ThawedEquation(
@@ -107,18 +109,17 @@ def thaw_equation(
 
 
 def compare_supports(
-    observations: Observations,
-    field: Field,
+    fit: Fit,
     library: Library,
     starts: Sequence[Float[np.ndarray, " J"]],
     params: ForecastParams,
     step: Callable[[], object] = lambda: None,
 ) -> Comparison:
     """The comparison that begins with the supports of `starts`; `step` is called after every fit."""
-    record, first = multiple_shooting(observations, field, library, starts, params, step)
+    record, first = multiple_shooting(fit, library, starts, params, step)
     known: dict[Support, TrajectoryFit | None] = {fit.support: fit for fit in first}
 
-    def fit(around: TrajectoryFit, supports: Iterable[Support]) -> None:
+    def fit_all(around: TrajectoryFit, supports: Iterable[Support]) -> None:
         new = [support for support in supports if support not in known][: params.proposals]
         for support in new:
             xi = second_order_coefficients(around, support)
@@ -127,9 +128,9 @@ def compare_supports(
 
     for _ in range(params.rounds):
         best = _ranked(record, known, params)[0][1]
-        fit(best, second_order_search(best, params))
+        fit_all(best, second_order_search(best, params))
         if _ranked(record, known, params)[0][1] is best:
-            fit(best, second_order_rivals(best, params))
+            fit_all(best, second_order_rivals(best, params))
         if _ranked(record, known, params)[0][1] is best:
             break
     costs, fits = zip(*_ranked(record, known, params), strict=True)

@@ -19,8 +19,7 @@ import numpy as np
 from jaxtyping import Float
 
 from fts.equations.terms import Library
-from fts.fields.frozen import Field
-from fts.observations import Observations
+from fts.fitting import Fit
 from fts.selection.support_search import Support
 from fts.trajectory.integration import Flow, ForecastParams, Unbounded
 from fts.trajectory.windows import Record, Window, resolved_record, shooting_windows
@@ -93,20 +92,19 @@ class _NormalEquations:
 
 
 def multiple_shooting(
-    observations: Observations,
-    field: Field,
+    fit: Fit,
     library: Library,
     starts: Sequence[Float[np.ndarray, " J"]],
     params: ForecastParams,
     step: Callable[[], object] = lambda: None,
 ) -> tuple[Record, tuple[TrajectoryFit, ...]]:
     """The record in windows, and every start that can be integrated fitted to it; `step` follows each fit."""
-    domain = observations.domain
+    observations, domain = fit.observations, fit.observations.domain
     if domain.dimension != 1 or not domain.periodic[0]:
         raise NotApplicable(
             "an equation is followed on one periodic axis: say domain=... with periodic=(True,)"
         )
-    whole = resolved_record(field, observations, params)
+    whole = resolved_record(fit.field, observations, fit.noise, params)
     if whole is None:
         raise NotApplicable(f"the field has more than {params.most_waves} waves: follow a shorter axis")
     # As many steps as the fastest product needs.
@@ -124,9 +122,9 @@ def multiple_shooting(
         affordable = params.budget // (each * per_step)
         if not affordable:
             continue
-        record = shooting_windows(whole, field, observations, count, each, params, affordable)
+        record = shooting_windows(whole, fit.field, observations, count, each, params, affordable)
         fits = _fitted(record, library, starts, params, step, patient=last)
-        misfit = min((fit.misfit for fit in fits), default=np.inf)
+        misfit = min((each.misfit for each in fits), default=np.inf)
         if misfit < params.better * least:
             kept, least = (record, fits), misfit
         elif kept is not None:

@@ -53,10 +53,12 @@ class Record:
         return sum(len(window.y) for window in self.windows)
 
 
-def resolved_record(field: Field, observations: Observations, params: ForecastParams) -> Record | None:
+def resolved_record(
+    field: Field, observations: Observations, noise: float, params: ForecastParams
+) -> Record | None:
     """The waves of the field's states, no window yet; None where they are more than is affordable."""
     domain, scale = observations.domain, float(observations.y.std())
-    noise = max(_estimated_noise(field), params.least_noise * scale)
+    noise = max(noise, params.least_noise * scale)
     times = np.linspace(domain.t0, domain.t1, _LOOKS)
     sizes = 2 * np.abs(_spectra(field, times)).max(axis=1)
     # Smaller waves are left out; those that stay and are noise take no part in the information
@@ -128,8 +130,3 @@ def _interpolation(at: Float[np.ndarray, " n"], steps: int) -> tuple[tuple[np.nd
                 weights[:, i] *= (at - nodes[:, j]) / (i - j)
     read = [np.nonzero((nodes == m) & (np.abs(weights) > _NOTHING)) for m in range(steps + 1)]
     return tuple(rows for rows, _ in read), tuple(weights[pair] for pair in read)
-
-
-def _estimated_noise(field: Field) -> float:
-    made = getattr(field, "made", None)
-    return float(made.parameters.get("noise_estimate", 0.0)) if made is not None else 0.0

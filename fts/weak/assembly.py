@@ -6,7 +6,7 @@ The nodes of all patches form one tensor grid, so a column is one small contract
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
@@ -78,6 +78,33 @@ def assemble(
         )
     grid = grid_points(tuple(centers))
     return WeakSystem(np.ascontiguousarray(columns[:, 1:]), columns[:, 0].copy(), library, grid, phase)
+
+
+def add_terms(system: WeakSystem, field: Field, library: Library, params: WeakParams) -> WeakSystem:
+    """The system of a larger library on the same patches; columns it has already are kept."""
+    new = missing_terms(library, system.library)
+    added = assemble(field, new, params, system.phase)
+    columns = dict(zip((*system.library, *new), (*system.A.T, *added.A.T), strict=True))
+    return replace(system, A=np.column_stack([columns[term] for term in library]), library=library)
+
+
+class LastValues:
+    """A field that keeps its values on the last nodes: another field built on it need not evaluate them."""
+
+    def __init__(self, field: Field) -> None:
+        self.field, self.domain = field, field.domain
+        self._axes, self._values = (), np.empty(0)
+
+    def on_grid(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
+        """The field's values, not to be changed."""
+        if len(axes) != len(self._axes) or not all(map(np.array_equal, axes, self._axes)):
+            self._axes, self._values = axes, self.field.on_grid(*axes)
+        return self._values
+
+
+def missing_terms(library: Library, known: Library) -> Library:
+    """Terms of `library` that are not in `known`."""
+    return Library(tuple(term for term in library if term not in known))
 
 
 @dataclass(frozen=True)
@@ -159,7 +186,7 @@ def _integrate(u: np.ndarray, plans: list[_Plan], params: WeakParams) -> np.ndar
     for plan in plans:
         if plan.q.constant is not None:  # the same integral of the test function on every patch
             for column in plan.columns:
-                result[..., column.place] = column.factor * _bump_integral(params)
+                result[..., column.place] = column.factor * bump_integral(params)
     return result
 
 
@@ -207,7 +234,7 @@ def _integrate_space(
         result[..., column.place] = column.factor * parts[column.orders].reshape(result.shape[:-1])
 
 
-def _bump_integral(params: WeakParams) -> float:
+def bump_integral(params: WeakParams) -> float:
     """Quadrature of the test function over its patch."""
     axes = zip(params.half_widths, params.nodes, strict=True)
     return prod(float(weights(h, n, params.power, 0, params.rule).sum()) for h, n in axes)

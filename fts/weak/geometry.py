@@ -8,6 +8,7 @@ h has a nearly Gaussian spectrum of width sqrt(2 p + 3) / h; k* is put `tail` wi
 """
 
 from dataclasses import dataclass, replace
+from functools import cache
 from math import prod
 
 import numpy as np
@@ -53,7 +54,7 @@ def automatic(field: Field, library: Library, params: GeometryParams = GENERAL) 
     field decides: the rule that needs fewer nodes is taken.
     """
     d = field.domain.dimension
-    power = max(6, 2 * library.order)
+    power = power_for(library)
     half_widths = tuple(
         float(np.clip(params.tail * np.sqrt(2 * power + 3) / k, low, params.widest * extent))
         for k, low, extent in zip(
@@ -64,9 +65,14 @@ def automatic(field: Field, library: Library, params: GeometryParams = GENERAL) 
     start = WeakParams(half_widths, patches, (2 * power,) * (d + 1), power)
     gauss = replace(start, nodes=(power + 2,) * (d + 1), rule="gauss")
     return min(
-        (_refine_nodes(field, library, each, params) for each in (gauss, start)),
+        (refine_nodes(field, library, each, params) for each in (gauss, start)),
         key=lambda refined: prod(refined.nodes),
     )
+
+
+def power_for(library: Library) -> int:
+    """The power of the test function: twice the highest derivative order, at least 6."""
+    return max(6, 2 * library.order)
 
 
 def corners(field: Field, params: GeometryParams = GENERAL) -> list[float]:
@@ -135,22 +141,28 @@ def _patch_counts(half_widths: tuple[float, ...], extents: tuple[float, ...], wa
     return tuple(round(float(count)) for count in counts)
 
 
-def _refine_nodes(field: Field, library: Library, start: WeakParams, params: GeometryParams) -> WeakParams:
+def refine_nodes(
+    field: Field, library: Library, start: WeakParams, params: GeometryParams = GENERAL
+) -> WeakParams:
     """Nodes raised axis by axis until half as many again change no column by more than `accuracy`."""
     most, accuracy = (each[field.domain.dimension - 1] for each in (params.most_nodes, params.accuracy))
     probe = replace(start, patches=tuple(min(count, 4) for count in start.patches))
     phase = np.full(len(start.nodes), 0.5)
-    for axis in range(len(start.nodes)):
-        while probe.nodes[axis] < most:
-            more = min(most, probe.nodes[axis] + (probe.nodes[axis] + 1) // 2)
-            nodes = tuple(more if a == axis else n for a, n in enumerate(probe.nodes))
-            now, finer = (assemble(field, library, p, phase) for p in (probe, replace(probe, nodes=nodes)))
-            size = np.linalg.norm(_columns(finer), axis=0)
-            change = np.linalg.norm(_columns(finer) - _columns(now), axis=0)
-            if (change <= accuracy * size).all():
+
+    @cache
+    def columns(nodes: tuple[int, ...]) -> np.ndarray:
+        return _columns(assemble(field, library, replace(probe, nodes=nodes), phase))
+
+    nodes = start.nodes
+    for axis in range(len(nodes)):
+        while nodes[axis] < most:
+            more = min(most, nodes[axis] + (nodes[axis] + 1) // 2)
+            finer = tuple(more if a == axis else n for a, n in enumerate(nodes))
+            change = np.linalg.norm(columns(finer) - columns(nodes), axis=0)
+            if (change <= accuracy * np.linalg.norm(columns(finer), axis=0)).all():
                 break
-            probe = replace(probe, nodes=nodes)
-    return replace(start, nodes=probe.nodes)
+            nodes = finer
+    return replace(start, nodes=nodes)
 
 
 def _columns(system: WeakSystem) -> Float[np.ndarray, "m J1"]:

@@ -18,6 +18,7 @@ from tqdm.auto import tqdm
 from fts import containers
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
+from fts.fitting import Fit
 from fts.kernel.closed_form import freeze
 from fts.kernel.separable import condition
 from fts.lab.studies.records import records_folder
@@ -28,7 +29,7 @@ from fts.problems.problems import Problem
 from fts.problems.trajectories import observe
 from fts.selection.instrumental import TWO_FIELDS, TwoFieldsParams, choose
 from fts.selection.selection import Selection
-from fts.svws.two_fields import Halved, halved, select_halves
+from fts.svws.two_fields import Halved, halved, prepare_halves, select_halves
 
 FILE = "settled.json"
 # Terms beside the paper's eight that development problems with a small library need.
@@ -125,11 +126,12 @@ def measured(cell: DevelopmentCell) -> Iterator[tuple[tuple[str, Any], metrics.S
     observations = observe(trajectory, cell.protocol, seed=cell.seed, noise=cell.noise)
     library, truth = _library(cell, entry), entry.equation
     posterior = condition(observations, progress=False)
-    variance, field = posterior.variance(), freeze(posterior, observations)
-    chosen = select_halves(observations, variance, field, library, TWO_FIELDS)
+    fit = Fit(observations, freeze(posterior, observations), posterior)
+    chosen = select_halves(fit, library, TWO_FIELDS)
     yield ("rule", "two fields"), metrics.score(chosen, truth)
     yield ("rule", "one field"), metrics.score(chosen.variants["svws"], truth)
-    known = halved(observations, variance, field, library, TWO_FIELDS)
+    ready = prepare_halves(fit, library, TWO_FIELDS).with_variances(fit.variance)
+    known = halved(fit, ready, TWO_FIELDS)
     usual = _decided(known, TWO_FIELDS, truth)
     for setting, values in {**_DECIDED, **_MEASURED}.items():
         for value in values:
@@ -138,7 +140,7 @@ def measured(cell: DevelopmentCell) -> Iterator[tuple[tuple[str, Any], metrics.S
                 continue
             params = replace(TWO_FIELDS, **{setting: value})
             again = setting in _MEASURED
-            seen = halved(observations, variance, field, library, params) if again else known
+            seen = halved(fit, ready, params) if again else known
             yield (setting, value), _decided(seen, params, truth)
 
 
