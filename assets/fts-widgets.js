@@ -12,7 +12,8 @@
     models = new Map();
     const manager = { get_model: async (id) => models.get(id) };
     for (const script of document.querySelectorAll(`script[type="${STATE}"]`))
-      for (const [id, entry] of Object.entries(JSON.parse(script.textContent).state)) models.set(id, new Model(entry, manager));
+      for (const [id, entry] of Object.entries(JSON.parse(script.textContent).state))
+        models.set(id, new Model(entry, manager));
     return models;
   }
 
@@ -60,9 +61,11 @@
           mount(waiting.get(target).holder, waiting.get(target).id);
         }
       },
-      { rootMargin: "400px" });
+      { rootMargin: "400px" },
+    );
     for (const script of document.querySelectorAll(`script[type="${VIEW}"]`)) {
-      const holder = document.createElement("div"), id = JSON.parse(script.textContent).model_id;
+      const holder = document.createElement("div"),
+        id = JSON.parse(script.textContent).model_id;
       script.after(holder);
       // The still figure stands where the explorer will; an empty holder has no box to be seen.
       const still = script.closest(".cell_output")?.querySelector(".fts-still") ?? holder;

@@ -1,5 +1,6 @@
 """pyproject.toml, requirements.lock, environment.yml and the installed environment say the same."""
 
+import json
 import re
 import subprocess
 import sys
@@ -154,3 +155,16 @@ def test_make_knows_the_target(name: str) -> None:
     assert result.returncode == 0, result.stderr
     listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert f"make {name} " in listed
+
+
+def test_the_lock_of_the_scripts_names_no_registry():
+    packages = json.loads((ROOT / ".ci" / "package-lock.json").read_text())["packages"]
+    wanted = json.loads((ROOT / ".ci" / "package.json").read_text())["optionalDependencies"]
+    assert {
+        name.removeprefix("node_modules/"): entry["version"] for name, entry in packages.items() if name
+    } == wanted
+    assert all(
+        "resolved" not in entry and entry["integrity"].startswith("sha512-")
+        for name, entry in packages.items()
+        if name
+    )

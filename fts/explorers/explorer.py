@@ -362,6 +362,6 @@ def _drawn() -> dict[str, str]:
 def _join(names: tuple[str, ...]) -> str:
     """The files as one: their imports and exports fall away, and comments, which pages need not carry."""
     text = "".join((_FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in names)
-    text = re.sub(r"^import .*\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^import [^;]*;\n", "", text, flags=re.MULTILINE)
     text = re.sub(r"^\s*//.*\n|^\s*/\*\*[\s\S]*?\*/\n", "", text, flags=re.MULTILINE)
     return re.sub(r"^export (?!default )", "", text, flags=re.MULTILINE)

@@ -2,7 +2,7 @@
 
 /** An SVG of the given size; `label` is what a screen reader says. */
 export function svg(width, height, body, label) {
-  return `<svg width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img" aria-label="${escape(label)}">${body}</svg>`;
+  return `<svg width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img" aria-label="${escapeText(label)}">${body}</svg>`;
 }
 
 /** A linear or logarithmic map from values to pixels, with its ticks. */
@@ -16,8 +16,14 @@ export function scale(low, high, from, to, { log = false, count = 5 } = {}) {
 /** Axes with ticks, and the name of the lower one; `x` and `y` are scales, the box is {left, right, top, bottom}. */
 export function axes(x, y, box, name) {
   let body = `<path class="axis" d="M${box.left} ${box.top}V${box.bottom}H${box.right}"/>`;
-  for (const tick of x.ticks) body += `<path class="axis" d="M${r(x(tick))} ${box.bottom}v4"/>` + label(x(tick), box.bottom + 16, shortNumber(tick), "middle");
-  for (const tick of y.ticks) body += `<path class="axis" d="M${box.left} ${r(y(tick))}h-4"/>` + label(box.left - 7, y(tick) + 4, shortNumber(tick), "end");
+  for (const tick of x.ticks)
+    body +=
+      `<path class="axis" d="M${r(x(tick))} ${box.bottom}v4"/>` +
+      label(x(tick), box.bottom + 16, shortNumber(tick), "middle");
+  for (const tick of y.ticks)
+    body +=
+      `<path class="axis" d="M${box.left} ${r(y(tick))}h-4"/>` +
+      label(box.left - 7, y(tick) + 4, shortNumber(tick), "end");
   return body + label((box.left + box.right) / 2, box.bottom + 32, name, "middle", "name");
 }
 
@@ -27,7 +33,8 @@ export function label(x, y, text, anchor = "start", kind = "") {
 
 /** A polyline through points [[x, y], ...], broken where y is null. */
 export function line(points, attributes) {
-  let d = "", pen = false;
+  let d = "",
+    pen = false;
   for (const [x, y] of points) {
     if (y === null) pen = false;
     else {
@@ -56,21 +63,25 @@ export function termSvg(body) {
 function shortNumber(value) {
   if (value === 0) return "0";
   const size = Math.abs(value);
-  if (size >= 1e4 || size < 1e-3) return value.toExponential(0).replace("e+", "e").replace("-", "−").replace("e-", "e−");
+  if (size >= 1e4 || size < 1e-3)
+    return value.toExponential(0).replace("e+", "e").replace("-", "−").replace("e-", "e−");
   return String(Number(value.toPrecision(3))).replace("-", "−");
 }
 
 function roundTicks(low, high, count) {
-  const raw = (high - low) / count, ten = 10 ** Math.floor(Math.log10(raw));
+  const raw = (high - low) / count,
+    ten = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].map((m) => m * ten).find((s) => s >= raw * 0.999);
   const ticks = [];
-  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) ticks.push(Number((k * step).toPrecision(12)));
+  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++)
+    ticks.push(Number((k * step).toPrecision(12)));
   return ticks;
 }
 
 function decades(low, high) {
   if (high / low < 4) return roundTicks(low, high, 3);
-  const ticks = [], all = Math.log10(high / low) < 1.5;
+  const ticks = [],
+    all = Math.log10(high / low) < 1.5;
   for (let e = Math.floor(Math.log10(low)); e <= Math.ceil(Math.log10(high)); e++)
     for (const m of all ? [1, 2, 5] : [1]) {
       const tick = m * 10 ** e;
@@ -80,7 +91,7 @@ function decades(low, high) {
   return ticks.filter((_, i) => i % skip === 0);
 }
 
-function escape(text) {
+function escapeText(text) {
   return text.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;");
 }
 

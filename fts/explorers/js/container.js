@@ -1,4 +1,4 @@
-// Bytes of an fts container -> header and typed arrays (the format of fts/files.py).
+// Bytes of an fts container -> header and typed arrays (the format of fts/containers.py).
 
 const ARRAYS = { "<f8": Float64Array, "<f4": Float32Array, "<i8": BigInt64Array, "<i4": Int32Array, "|u1": Uint8Array };
 

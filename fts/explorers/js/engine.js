@@ -1,7 +1,12 @@
 // The page's one worker: questions out, answers back, fields sent once.
 
 // One worker for all explorers of a page, whichever copy of this module they came with.
-const shared = (globalThis[Symbol.for("fts explorers")] ??= { worker: null, waiting: new Map(), fields: new Set(), next: 1 });
+const shared = (globalThis[Symbol.for("fts explorers")] ??= {
+  worker: null,
+  waiting: new Map(),
+  fields: new Set(),
+  next: 1,
+});
 
 /** The answer to a question of `asker`, or null when a newer one of the same asker has overtaken it. */
 export async function ask(asker, source, task, question, onProgress) {

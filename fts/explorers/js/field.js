@@ -1,4 +1,4 @@
-// A frozen field in the browser: u_hat = F(x) G(t) on tensor grids (fts/fields/frozen.py, fts/explorers/payload.py).
+// A frozen field in the browser: u_hat = F(x) G(t) on tensor grids (fts/fields/frozen.py, fts/explorers/explorer.py).
 
 import { readContainer } from "./container.js";
 import { multiply } from "./linear.js";
@@ -11,7 +11,11 @@ export class FrozenField {
   constructor(bytes) {
     const { header, arrays } = readContainer(bytes);
     const half = (name) =>
-      Object.fromEntries(Object.entries(arrays).filter(([key]) => key.startsWith(name)).map(([key, a]) => [key.slice(name.length), a]));
+      Object.fromEntries(
+        Object.entries(arrays)
+          .filter(([key]) => key.startsWith(name))
+          .map(([key, a]) => [key.slice(name.length), a]),
+      );
     if (header.space !== "series" || !(header.time in TIME))
       throw new Error(`this page cannot evaluate a field of kind ${header.space} and ${header.time}`);
     this.low = [...header.domain.low, header.domain.t0];
@@ -34,7 +38,8 @@ export class FrozenField {
   /** u_hat [n_x (n_y) n_t] on the tensor grid of the axes, time last. */
   onGrid(axes) {
     const { F, G } = this.halves(axes);
-    const columns = this.space.columns, u = multiply(F, G, F.length / columns, columns, axes.at(-1).length);
+    const columns = this.space.columns,
+      u = multiply(F, G, F.length / columns, columns, axes.at(-1).length);
     if (this.positive) softplusInPlace(u);
     return u;
   }

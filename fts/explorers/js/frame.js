@@ -1,7 +1,7 @@
 // What all explorers share: labelled controls bound to the model, reset, progress, result, redraw on resize.
 
 import { ask } from "./engine.js";
-import { shareState, sharedState } from "./share.js";
+import { sharedState, shareState } from "./share.js";
 import { STYLE } from "./style.js";
 
 /** Builds an explorer into `el`; `view` is {question(frame), draw(frame, answer)}, or answers itself with `answer(frame)`. */
@@ -39,7 +39,9 @@ export class Frame {
 
   /** Lowest and highest value of a control for the chosen field. */
   range({ name, low, high }) {
-    return this.model.get("limits")[this.sources.indexOf(this.source)]?.[name] ?? [low ?? 0, high ?? this.sources.length - 1];
+    return (
+      this.model.get("limits")[this.sources.indexOf(this.source)]?.[name] ?? [low ?? 0, high ?? this.sources.length - 1]
+    );
   }
 
   /** The paper's values for the chosen field. */
@@ -123,15 +125,28 @@ export class Frame {
 
   build() {
     addStyle(this.el);
-    this.root = make("section", { class: "fts-explorer", "aria-label": this.model.get("heading"), "data-view": this.model.get("view"), "data-key": this.model.get("key"), id: `fts-${this.model.get("key")}` });
+    this.root = make("section", {
+      class: "fts-explorer",
+      "aria-label": this.model.get("heading"),
+      "data-view": this.model.get("view"),
+      "data-key": this.model.get("key"),
+      id: `fts-${this.model.get("key")}`,
+    });
     const head = make("div", { class: "fts-head" }, make("strong", {}, this.model.get("heading")));
     if (this.sources.length > 1) head.append(this.chooser());
-    this.resetButton = make("button", { type: "button", class: "fts-reset" }, this.view.resetLabel ?? "Reset to the paper's values");
+    this.resetButton = make(
+      "button",
+      { type: "button", class: "fts-reset" },
+      this.view.resetLabel ?? "Reset to the paper's values",
+    );
     this.resetButton.onclick = () => this.set(this.paper);
     const grid = make("div", { class: "fts-controls" });
     if (this.controls.length === 1) grid.style.gridTemplateColumns = "1fr";
     this.inputs = new Map();
-    for (const control of this.controls) grid.append(control.options ? this.options(control) : control.button ? this.drawing(control) : this.slider(control));
+    for (const control of this.controls)
+      grid.append(
+        control.options ? this.options(control) : control.button ? this.drawing(control) : this.slider(control),
+      );
     this.bar = make("progress", { max: 1, value: 0, "aria-label": "weak systems computed" });
     this.figure = make("div", { class: "fts-figure" });
     this.result = make("div", { class: "fts-result", "aria-live": "polite", role: "status" });
@@ -140,7 +155,12 @@ export class Frame {
     this.body = make("div", { class: "fts-body" }, head, grid, this.bar, this.result, this.figure, this.readout);
     this.root.append(this.body);
     // What is under the pointer says its value; a mark says it itself, a picture through its view.
-    this.figure.addEventListener("pointermove", (event) => (this.readout.textContent = event.target.closest("[data-tip]")?.dataset.tip ?? this.view.hover?.(this, event) ?? ""));
+    this.figure.addEventListener(
+      "pointermove",
+      (event) =>
+        (this.readout.textContent =
+          event.target.closest("[data-tip]")?.dataset.tip ?? this.view.hover?.(this, event) ?? ""),
+    );
     this.figure.addEventListener("pointerleave", () => (this.readout.textContent = ""));
     // A notebook would take the arrow keys for itself: JupyterLab listens before any element hears them.
     this.root.setAttribute("data-lm-suppress-shortcuts", "true");
@@ -153,9 +173,12 @@ export class Frame {
     this.sources.forEach((source, i) => select.append(make("option", { value: i }, source.get("info").label)));
     select.onchange = () => {
       // What the paper sets differently for the new field follows it; the rest stays where the reader put it.
-      const choice = Number(select.value), old = this.paper, next = this.model.get("papers")[choice];
+      const choice = Number(select.value),
+        old = this.paper,
+        next = this.model.get("papers")[choice];
       const values = Object.fromEntries(Object.entries(next).filter(([name, value]) => old[name] !== value));
-      for (const [name, [low, high]] of Object.entries(this.model.get("limits")[choice])) values[name] = Math.min(Math.max(values[name] ?? this.value(name), low), high);
+      for (const [name, [low, high]] of Object.entries(this.model.get("limits")[choice]))
+        values[name] = Math.min(Math.max(values[name] ?? this.value(name), low), high);
       this.set({ choice, ...values });
     };
     this.select = select;
@@ -168,16 +191,30 @@ export class Frame {
     const input = make("input", { type: "range", id, min: to(control.low), max: to(control.high), step: control.step });
     const output = make("output", { for: id });
     input.oninput = () => this.set({ [control.name]: steps(control).from(Number(input.value)) });
-    const row = make("div", { class: "fts-control", "data-control": control.name }, make("label", { for: id }, control.label), output, input);
+    const row = make(
+      "div",
+      { class: "fts-control", "data-control": control.name },
+      make("label", { for: id }, control.label),
+      output,
+      input,
+    );
     this.inputs.set(control.name, { input, output, control, row });
     return row;
   }
 
   /** A button that takes the next of a fixed row of draws. */
   drawing(control) {
-    const output = make("output"), input = make("button", { type: "button" }, control.button), { low, high } = control;
+    const output = make("output"),
+      input = make("button", { type: "button" }, control.button),
+      { low, high } = control;
     input.onclick = () => this.set({ [control.name]: low + ((this.value(control.name) - low + 1) % (high - low + 1)) });
-    const row = make("div", { class: "fts-control", "data-control": control.name }, make("span", {}, control.label), output, input);
+    const row = make(
+      "div",
+      { class: "fts-control", "data-control": control.name },
+      make("span", {}, control.label),
+      output,
+      input,
+    );
     this.inputs.set(control.name, { input, output, control, row });
     return row;
   }
@@ -187,7 +224,13 @@ export class Frame {
     const input = make("select", { id });
     control.options.forEach((option) => input.append(make("option", { value: option }, option)));
     input.onchange = () => this.set({ [control.name]: input.value });
-    const row = make("div", { class: "fts-control", "data-control": control.name }, make("label", { for: id }, control.label), make("output"), input);
+    const row = make(
+      "div",
+      { class: "fts-control", "data-control": control.name },
+      make("label", { for: id }, control.label),
+      make("output"),
+      input,
+    );
     this.inputs.set(control.name, { input, output: null, control, row });
     return row;
   }
@@ -208,7 +251,8 @@ export class Frame {
       const [low, high] = this.range(control);
       [input.min, input.max] = [steps(control).to(low), steps(control).to(high)];
       input.value = steps(control).to(value);
-      output.textContent = this.view.shown?.(this, control.name, value) ?? String(control.integer ? value : Number(value.toPrecision(3)));
+      output.textContent =
+        this.view.shown?.(this, control.name, value) ?? String(control.integer ? value : Number(value.toPrecision(3)));
       input.setAttribute("aria-valuetext", output.textContent);
     }
     this.resetButton.disabled = Object.entries(this.paper).every(([name, value]) => this.value(name) === value);
@@ -220,14 +264,27 @@ export class Frame {
       const { name, integer, options } = control;
       if (!(name in given)) continue;
       // The field comes first: the others' ranges are its own.
-      const value = options ? given[name] : Number(given[name]), [low, high] = this.range(control), whole = integer || name === "choice";
-      const fits = options ? options.includes(value) : given[name] !== "" && (whole ? Number.isInteger(value) : Number.isFinite(value)) && value >= low && value <= high;
-      if (fits) this.set(name === "choice" && value !== this.begin.choice ? { ...this.model.get("papers")[value], choice: value } : { [name]: value });
+      const value = options ? given[name] : Number(given[name]),
+        [low, high] = this.range(control),
+        whole = integer || name === "choice";
+      const fits = options
+        ? options.includes(value)
+        : given[name] !== "" &&
+          (whole ? Number.isInteger(value) : Number.isFinite(value)) &&
+          value >= low &&
+          value <= high;
+      if (fits)
+        this.set(
+          name === "choice" && value !== this.begin.choice
+            ? { ...this.model.get("papers")[value], choice: value }
+            : { [name]: value },
+        );
     }
   }
 
   writeAddress() {
-    const changed = {}, usual = this.value("choice") === this.begin.choice ? this.begin : { ...this.paper, choice: this.begin.choice };
+    const changed = {},
+      usual = this.value("choice") === this.begin.choice ? this.begin : { ...this.paper, choice: this.begin.choice };
     for (const { name } of this.allControls()) if (this.value(name) !== usual[name]) changed[name] = this.value(name);
     const text = JSON.stringify(changed);
     if (text === (this.written ?? "{}")) return;

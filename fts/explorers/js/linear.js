@@ -13,14 +13,36 @@ export function multiply(A, B, n, k, m) {
 export function accumulateRow(C, at, A, from, B, k, m) {
   let r = 0;
   for (; r + 7 < k; r += 8) {
-    const a0 = A[from + r], a1 = A[from + r + 1], a2 = A[from + r + 2], a3 = A[from + r + 3];
-    const a4 = A[from + r + 4], a5 = A[from + r + 5], a6 = A[from + r + 6], a7 = A[from + r + 7];
-    const b0 = r * m, b1 = b0 + m, b2 = b1 + m, b3 = b2 + m, b4 = b3 + m, b5 = b4 + m, b6 = b5 + m, b7 = b6 + m;
+    const a0 = A[from + r],
+      a1 = A[from + r + 1],
+      a2 = A[from + r + 2],
+      a3 = A[from + r + 3];
+    const a4 = A[from + r + 4],
+      a5 = A[from + r + 5],
+      a6 = A[from + r + 6],
+      a7 = A[from + r + 7];
+    const b0 = r * m,
+      b1 = b0 + m,
+      b2 = b1 + m,
+      b3 = b2 + m,
+      b4 = b3 + m,
+      b5 = b4 + m,
+      b6 = b5 + m,
+      b7 = b6 + m;
     for (let j = 0; j < m; j++)
-      C[at + j] += a0 * B[b0 + j] + a1 * B[b1 + j] + a2 * B[b2 + j] + a3 * B[b3 + j] + a4 * B[b4 + j] + a5 * B[b5 + j] + a6 * B[b6 + j] + a7 * B[b7 + j];
+      C[at + j] +=
+        a0 * B[b0 + j] +
+        a1 * B[b1 + j] +
+        a2 * B[b2 + j] +
+        a3 * B[b3 + j] +
+        a4 * B[b4 + j] +
+        a5 * B[b5 + j] +
+        a6 * B[b6 + j] +
+        a7 * B[b7 + j];
   }
   for (; r < k; r++) {
-    const a = A[from + r], b = r * m;
+    const a = A[from + r],
+      b = r * m;
     for (let j = 0; j < m; j++) C[at + j] += a * B[b + j];
   }
 }
@@ -55,7 +77,8 @@ export function eigenSymmetric(M, n) {
   const V = new Float64Array(n * n);
   for (let i = 0; i < n; i++) V[i * n + i] = 1;
   for (let sweep = 0; sweep < 60; sweep++) {
-    let off = 0, diagonal = 0;
+    let off = 0,
+      diagonal = 0;
     for (let i = 0; i < n; i++) {
       diagonal += A[i * n + i] ** 2;
       for (let j = 0; j < i; j++) off += A[i * n + j] ** 2;
@@ -76,17 +99,21 @@ function rotate(A, V, n, p, q) {
   if (apq === 0) return;
   const theta = (A[q * n + q] - A[p * n + p]) / (2 * apq);
   const t = (theta >= 0 ? 1 : -1) / (Math.abs(theta) + Math.hypot(theta, 1));
-  const c = 1 / Math.hypot(t, 1), s = t * c;
+  const c = 1 / Math.hypot(t, 1),
+    s = t * c;
   for (let k = 0; k < n; k++) {
-    const kp = A[k * n + p], kq = A[k * n + q];
+    const kp = A[k * n + p],
+      kq = A[k * n + q];
     A[k * n + p] = c * kp - s * kq;
     A[k * n + q] = s * kp + c * kq;
   }
   for (let k = 0; k < n; k++) {
-    const pk = A[p * n + k], qk = A[q * n + k];
+    const pk = A[p * n + k],
+      qk = A[q * n + k];
     A[p * n + k] = c * pk - s * qk;
     A[q * n + k] = s * pk + c * qk;
-    const vp = V[k * n + p], vq = V[k * n + q];
+    const vp = V[k * n + p],
+      vq = V[k * n + q];
     V[k * n + p] = c * vp - s * vq;
     V[k * n + q] = s * vp + c * vq;
   }

@@ -11,7 +11,17 @@ import { scrubberView } from "./view_scrubber.js";
 import { selectionView } from "./view_selection.js";
 import { sensorsView } from "./view_sensors.js";
 
-const VIEWS = { selection: selectionView, patches: patchesView, path: pathView, proposals: proposalsView, adapter: adapterView, scrubber: scrubberView, pool: poolView, sensors: sensorsView, noise: noiseView };
+const VIEWS = {
+  selection: selectionView,
+  patches: patchesView,
+  path: pathView,
+  proposals: proposalsView,
+  adapter: adapterView,
+  scrubber: scrubberView,
+  pool: poolView,
+  sensors: sensorsView,
+  noise: noiseView,
+};
 
 /** Mount one explorer; `inPage` is set where there is no kernel and the address is ours to write. */
 async function render({ model, el, inPage = false }) {

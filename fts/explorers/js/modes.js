@@ -1,7 +1,7 @@
 // A field's factors in two orders: as trained, and as principal modes, for the rank slider.
 
-import { accumulateRow, eigenSymmetric, multiply } from "./linear.js";
 import { softplusInPlace } from "./field.js";
+import { accumulateRow, eigenSymmetric, multiply } from "./linear.js";
 
 /** Features [R, n], coefficients [R, T], background [n] and sizes, largest share of the field's norm first.
  *
@@ -10,7 +10,10 @@ import { softplusInPlace } from "./field.js";
  */
 export function fieldModes(field, axes, basis) {
   const { F, G } = field.halves(axes);
-  const R = field.rank, columns = R + 1, n = F.length / columns, T = axes.at(-1).length;
+  const R = field.rank,
+    columns = R + 1,
+    n = F.length / columns,
+    T = axes.at(-1).length;
   const background = Float64Array.from({ length: n }, (_, i) => F[i * columns]);
   const space = new Float64Array(n * R);
   for (let i = 0; i < n; i++) for (let r = 0; r < R; r++) space[i * R + r] = F[i * columns + r + 1];
@@ -21,7 +24,8 @@ export function fieldModes(field, axes, basis) {
 /** u on the grid from the background and the first `keep` modes. */
 export function reconstruct(modes, keep) {
   const { background, features, coefficients, n, frames, positive, rank } = modes;
-  const u = new Float64Array(n * frames), weights = new Float64Array(keep);
+  const u = new Float64Array(n * frames),
+    weights = new Float64Array(keep);
   for (let i = 0; i < n; i++) {
     u.fill(background[i], i * frames, (i + 1) * frames);
     for (let r = 0; r < Math.min(keep, rank); r++) weights[r] = features[r * n + i];
@@ -33,7 +37,8 @@ export function reconstruct(modes, keep) {
 
 /** ||u - v|| / ||u||. */
 export function relativeError(u, v) {
-  let top = 0, bottom = 0;
+  let top = 0,
+    bottom = 0;
   for (let i = 0; i < u.length; i++) {
     top += (u[i] - v[i]) ** 2;
     bottom += u[i] ** 2;
@@ -43,13 +48,15 @@ export function relativeError(u, v) {
 
 function trained(space, G, n, R, T) {
   const sizes = Array.from({ length: R }, (_, r) => {
-    let left = 0, right = 0;
+    let left = 0,
+      right = 0;
     for (let i = 0; i < n; i++) left += space[i * R + r] ** 2;
     for (let k = 0; k < T; k++) right += G[r * T + k] ** 2;
     return Math.sqrt(left * right);
   });
   const order = sizes.map((_, r) => r).sort((a, b) => sizes[b] - sizes[a]);
-  const features = new Float64Array(R * n), coefficients = new Float64Array(R * T);
+  const features = new Float64Array(R * n),
+    coefficients = new Float64Array(R * T);
   order.forEach((from, to) => {
     for (let i = 0; i < n; i++) features[to * n + i] = space[i * R + from];
     coefficients.set(G.subarray(from * T, (from + 1) * T), to * T);
@@ -63,7 +70,8 @@ function principal(space, G, n, R, T) {
   const half = left.values.map((value) => Math.sqrt(Math.max(value, 0)));
   // Directions the features do not span on this grid carry no field; dividing by their zero length would.
   const inverse = half.map((value) => (value > 1e-12 * half[0] ? 1 / value : 0));
-  const turn = new Float64Array(R * R), back = new Float64Array(R * R);
+  const turn = new Float64Array(R * R),
+    back = new Float64Array(R * R);
   for (let i = 0; i < R; i++) {
     for (let k = 0; k < R; k++) {
       turn[k * R + i] = left.vectors[i * R + k] * half[k];

@@ -12,12 +12,17 @@ export class SeriesFeatures {
   }
 
   onAxes(axes) {
-    let values = this.coefficients, outer = 1;
+    let values = this.coefficients,
+      outer = 1;
     this.bases.forEach((basis, a) => {
       // values is [outer, size, inner]; the axis in the middle is replaced by its points.
-      const rows = basisValues(basis, axes[a]), n = axes[a].length, inner = values.length / (outer * basis.size);
-      const next = new Float64Array(outer * n * inner), slab = basis.size * inner;
-      for (let o = 0; o < outer; o++) next.set(multiply(rows, values.subarray(o * slab, (o + 1) * slab), n, basis.size, inner), o * n * inner);
+      const rows = basisValues(basis, axes[a]),
+        n = axes[a].length,
+        inner = values.length / (outer * basis.size);
+      const next = new Float64Array(outer * n * inner),
+        slab = basis.size * inner;
+      for (let o = 0; o < outer; o++)
+        next.set(multiply(rows, values.subarray(o * slab, (o + 1) * slab), n, basis.size, inner), o * n * inner);
       values = next;
       outer *= n;
     });
@@ -32,11 +37,14 @@ export class SeriesCoefficients {
     [this.size, this.rank] = arrays.coefficients.shape;
     const stored = doubles(arrays.coefficients);
     this.turned = new Float64Array(stored.length);
-    for (let k = 0; k < this.size; k++) for (let r = 0; r < this.rank; r++) this.turned[r * this.size + k] = stored[k * this.rank + r];
+    for (let k = 0; k < this.size; k++)
+      for (let r = 0; r < this.rank; r++) this.turned[r * this.size + k] = stored[k * this.rank + r];
   }
 
   at(t) {
-    const n = t.length, rows = new Float64Array((this.rank + 1) * n).fill(1, 0, n), values = basisValues(this.basis, t);
+    const n = t.length,
+      rows = new Float64Array((this.rank + 1) * n).fill(1, 0, n),
+      values = basisValues(this.basis, t);
     const byFunction = new Float64Array(values.length);
     for (let i = 0; i < n; i++) for (let k = 0; k < this.size; k++) byFunction[k * n + i] = values[i * this.size + k];
     rows.set(multiply(this.turned, byFunction, this.rank, this.size, n), n);

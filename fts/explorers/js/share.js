@@ -24,7 +24,12 @@ export function shareState(key, changed) {
 function segments() {
   const hash = unescaped(location.hash);
   if (!hash.startsWith(MARK)) return new Map();
-  return new Map(hash.slice(MARK.length).split(";").map((part) => [part.split("?")[0], part.split("?")[1] ?? ""]));
+  return new Map(
+    hash
+      .slice(MARK.length)
+      .split(";")
+      .map((part) => [part.split("?")[0], part.split("?")[1] ?? ""]),
+  );
 }
 
 /** The address as a reader sees it; one that is cut off inside a %-sequence stays as it is. */

@@ -14,7 +14,8 @@ export class SplineCoefficients {
 
   /** Values [R + 1, n] at times t. */
   at(t) {
-    const n = t.length, M = this.size;
+    const n = t.length,
+      M = this.size;
     const basis = new Float64Array(M * n);
     for (let i = 0; i < n; i++) {
       const { first, values } = cubicSplines(t[i], M, this.low, this.high);
@@ -37,7 +38,8 @@ function cubicSplines(t, size, low, high) {
   for (let degree = 1; degree <= 3; degree++) {
     let saved = 0;
     for (let r = 0; r < degree; r++) {
-      const right = knot(cell + r + 1), left = knot(cell + 1 - degree + r);
+      const right = knot(cell + r + 1),
+        left = knot(cell + 1 - degree + r);
       const part = values[r] / (right - left);
       values[r] = saved + (right - x) * part;
       saved = (x - left) * part;

@@ -11,12 +11,17 @@ export function selectFrom(systems, params) {
 
 /** Supports in the order of their first proposal, their counts, and the recurrence pi of every term. */
 function generate(systems, params) {
-  const J = systems[0].J, known = new Map(), supports = [], counts = [], places = [];
+  const J = systems[0].J,
+    known = new Map(),
+    supports = [],
+    counts = [],
+    places = [];
   for (const system of systems) {
     const normal = (system.normal ??= normalize(system));
     for (const multiplier of params.multipliers) {
       const x = stlsq(normal, multiplier * params.lam0, params.ridge, params.max_iterations);
-      const support = supportOf(x), key = support.join();
+      const support = supportOf(x),
+        key = support.join();
       if (!known.has(key)) {
         known.set(key, supports.length);
         supports.push(support);
@@ -27,7 +32,10 @@ function generate(systems, params) {
     }
   }
   const proposals = systems.length * params.multipliers.length;
-  const pi = Array.from({ length: J }, (_, j) => supports.reduce((sum, s, i) => sum + (s.includes(j) ? counts[i] : 0), 0) / proposals);
+  const pi = Array.from(
+    { length: J },
+    (_, j) => supports.reduce((sum, s, i) => sum + (s.includes(j) ? counts[i] : 0), 0) / proposals,
+  );
   return { supports, counts, pi, proposals, places };
 }
 
@@ -43,13 +51,29 @@ function choose(pool, fit, validation, params) {
       const { squares, scale } = residual(system, xi);
       return squares / (scale + params.epsilon);
     });
-    return { index, support: pool.supports[index], count: pool.counts[index], xi: Array.from(xi), risks, ...meanAndError(risks) };
+    return {
+      index,
+      support: pool.supports[index],
+      count: pool.counts[index],
+      xi: Array.from(xi),
+      risks,
+      ...meanAndError(risks),
+    };
   });
   const best = rows.reduce((a, b) => (b.mu < a.mu ? b : a));
   const bound = best.mu + best.se;
   for (const row of rows) row.admissible = row.mu <= bound;
   const winner = rows.filter((row) => row.admissible).reduce((a, b) => (precedes(b, a) ? b : a));
-  return { ...pool, stable, fallback: !inside.length, rows, bound, winner: rows.indexOf(winner), xi: winner.xi, support: winner.support };
+  return {
+    ...pool,
+    stable,
+    fallback: !inside.length,
+    rows,
+    bound,
+    winner: rows.indexOf(winner),
+    xi: winner.xi,
+    support: winner.support,
+  };
 }
 
 /** Indices of the nonzero coefficients. */
@@ -58,14 +82,16 @@ function supportOf(x) {
 }
 
 function meanAndError(risks) {
-  const n = risks.length, mu = risks.reduce((a, b) => a + b, 0) / n;
+  const n = risks.length,
+    mu = risks.reduce((a, b) => a + b, 0) / n;
   const squares = risks.reduce((sum, r) => sum + (r - mu) ** 2, 0);
   return { mu, se: n > 1 ? Math.sqrt(squares / (n - 1)) / Math.sqrt(n) : 0 };
 }
 
 function precedes(a, b) {
   const keys = (row) => [row.support.length, row.mu, -row.count, row.index];
-  const left = keys(a), right = keys(b);
+  const left = keys(a),
+    right = keys(b);
   for (let i = 0; i < left.length; i++) if (left[i] !== right[i]) return left[i] < right[i];
   return false;
 }

@@ -22,14 +22,24 @@ export const TASKS = {
 
   /** One weak system and STLSQ on it. */
   system(question) {
-    const system = systemFor(question, question.phase), { params } = question;
+    const system = systemFor(question, question.phase),
+      { params } = question;
     const normal = (system.normal ??= normalize(system));
     const x = stlsq(normal, question.lam, params.ridge, params.max_iterations);
-    const xi = physical(normal, x), rest = residual(system, xi);
-    const centers = centersOf(question, question.phase), support = Array.from(xi).flatMap((value, j) => (value ? [j] : []));
+    const xi = physical(normal, x),
+      rest = residual(system, xi);
+    const centers = centersOf(question, question.phase),
+      support = Array.from(xi).flatMap((value, j) => (value ? [j] : []));
     return {
-      A: system.A, b: system.b, norms: normal.norms, x, xi, centers, pooled: pooled([system], [centers], support),
-      residual: rest.values, risk: rest.squares / (rest.scale + params.epsilon),
+      A: system.A,
+      b: system.b,
+      norms: normal.norms,
+      x,
+      xi,
+      centers,
+      pooled: pooled([system], [centers], support),
+      residual: rest.values,
+      risk: rest.squares / (rest.scale + params.epsilon),
     };
   },
 
@@ -40,47 +50,76 @@ export const TASKS = {
 
   /** Normalized STLSQ coefficients along the thresholds on one of the systems, and the selection on all of them. */
   async path(question, step) {
-    const all = await systemsFor(question, step), system = all[question.index], { params } = question;
+    const all = await systemsFor(question, step),
+      system = all[question.index],
+      { params } = question;
     const normal = (system.normal ??= normalize(system));
     const along = question.lams.map((lam) => Array.from(stlsq(normal, lam, params.ridge, params.max_iterations)));
     const x = stlsq(normal, question.lam, params.ridge, params.max_iterations);
-    const xi = physical(normal, x), rest = residual(system, xi);
-    return { along, x: Array.from(x), xi: Array.from(xi), risk: rest.squares / (rest.scale + params.epsilon), selection: selected(all, question) };
+    const xi = physical(normal, x),
+      rest = residual(system, xi);
+    return {
+      along,
+      x: Array.from(x),
+      xi: Array.from(xi),
+      risk: rest.squares / (rest.scale + params.epsilon),
+      selection: selected(all, question),
+    };
   },
 
   /** All proposals, the risks of all their supports, and one proposal with its coefficients and patches. */
   async proposals(question, step) {
-    const all = await systemsFor(question, step), { params, index } = question, system = all[index];
+    const all = await systemsFor(question, step),
+      { params, index } = question,
+      system = all[index];
     const normal = (system.normal ??= normalize(system));
     const x = stlsq(normal, question.lam, params.ridge, params.max_iterations);
     const phase = drawnPhases(params.phase_seed, index + 1, fields.get(question.field).dimension)[index];
     const centers = centersOf(question, phase);
-    return { xi: Array.from(physical(normal, x)), x: Array.from(x), centers, chosen: selectFrom(all, params), every: selectFrom(all, { ...params, tau: 0 }) };
+    return {
+      xi: Array.from(physical(normal, x)),
+      x: Array.from(x),
+      centers,
+      chosen: selectFrom(all, params),
+      every: selectFrom(all, { ...params, tau: 0 }),
+    };
   },
 
   /** u on a uniform grid over the whole domain; [n_x (n_y) n_t] values. */
   grid({ field, shape }) {
-    const f = fields.get(field), axes = uniformAxes(f, shape);
+    const f = fields.get(field),
+      axes = uniformAxes(f, shape);
     return { u: f.onGrid(axes), axes };
   },
 
   /** Modes, the field truncated to `keep` of them and what that leaves out. */
   modes({ field, shape, basis, keep }) {
-    const key = JSON.stringify([field, shape, basis]), f = fields.get(field), axes = uniformAxes(f, shape);
+    const key = JSON.stringify([field, shape, basis]),
+      f = fields.get(field),
+      axes = uniformAxes(f, shape);
     if (!modesOf.has(key)) {
       const modes = fieldModes(f, axes, basis);
       modesOf.set(key, { modes, full: reconstruct(modes, modes.rank) });
     }
-    const { modes, full } = modesOf.get(key), u = reconstruct(modes, keep);
+    const { modes, full } = modesOf.get(key),
+      u = reconstruct(modes, keep);
     return { ...modes, axes, full, u, error: relativeError(full, u) };
   },
 };
 
 /** The selection on all systems, and the refit of its support on all their rows with standard errors. */
 function selected(systems, question) {
-  const { params } = question, found = selectFrom(systems, params);
+  const { params } = question,
+    found = selectFrom(systems, params);
   const phases = drawnPhases(params.phase_seed, systems.length, fields.get(question.field).dimension);
-  return { ...found, pooled: pooled(systems, phases.map((phase) => centersOf(question, phase)), found.support) };
+  return {
+    ...found,
+    pooled: pooled(
+      systems,
+      phases.map((phase) => centersOf(question, phase)),
+      found.support,
+    ),
+  };
 }
 
 function centersOf({ field, weak }, phase) {
@@ -89,7 +128,8 @@ function centersOf({ field, weak }, phase) {
 
 /** R_g + 1 + R_v systems with the phases of the seed, in the order of their roles. */
 async function systemsFor(question, step) {
-  const { params } = question, count = params.generation + 1 + params.validation;
+  const { params } = question,
+    count = params.generation + 1 + params.validation;
   const phases = drawnPhases(params.phase_seed, count, fields.get(question.field).dimension);
   const all = [];
   for (const phase of phases) {
@@ -114,5 +154,7 @@ function systemFor({ field, library, weak }, phase) {
 }
 
 function uniformAxes(field, shape) {
-  return shape.map((n, a) => Float64Array.from({ length: n }, (_, i) => field.low[a] + ((field.high[a] - field.low[a]) * i) / (n - 1)));
+  return shape.map((n, a) =>
+    Float64Array.from({ length: n }, (_, i) => field.low[a] + ((field.high[a] - field.low[a]) * i) / (n - 1)),
+  );
 }

@@ -38,7 +38,12 @@ export function equationText(terms, xi) {
 
 /** The same as HTML with subscripts and superscripts. */
 export function equationHtml(terms, xi) {
-  return "<i>u</i><sub>t</sub> = " + join(products(terms, xi), (size, body) => spoken(size, termHtml(body), "&#8201;")).replaceAll(" - ", " − ").replace(/^-/, "−");
+  return (
+    "<i>u</i><sub>t</sub> = " +
+    join(products(terms, xi), (size, body) => spoken(size, termHtml(body), "&#8201;"))
+      .replaceAll(" - ", " − ")
+      .replace(/^-/, "−")
+  );
 }
 
 /** A term's text with subscripts and superscripts. */

@@ -10,8 +10,14 @@ export function selectionView() {
     question: (frame) => ({ task: "svws", question: svwsQuestion(frame) }),
     shown: shownRule,
     draw(frame, answer) {
-      frame.say(sentence(frame.info, answer.xi, "SVWS") + errors(frame.info, answer.pooled, "Refitted on the rows of all systems") + why(answer), equationText(frame.info.library, answer.xi));
-      const width = frame.width, half = width >= 640 ? (width - 13) / 2 : width;
+      frame.say(
+        sentence(frame.info, answer.xi, "SVWS") +
+          errors(frame.info, answer.pooled, "Refitted on the rows of all systems") +
+          why(answer),
+        equationText(frame.info.library, answer.xi),
+      );
+      const width = frame.width,
+        half = width >= 640 ? (width - 13) / 2 : width;
       frame.figure.innerHTML = recurrence(frame, answer, half) + risks(frame, answer, half);
     },
   };
@@ -19,7 +25,8 @@ export function selectionView() {
 
 /** Library, geometry and rule for the reader's values. */
 export function svwsQuestion(frame) {
-  const { info } = frame, params = { ...info.svws, lam0: info.svws.lam0 * frame.value("lam0_factor") };
+  const { info } = frame,
+    params = { ...info.svws, lam0: info.svws.lam0 * frame.value("lam0_factor") };
   for (const name of ["tau", "generation", "phase_seed", "ridge"]) params[name] = frame.value(name) ?? params[name];
   return { library: info.library, weak: info.weak, params };
 }
@@ -39,25 +46,40 @@ export function sentence(info, xi, who) {
 /** Coefficients with their standard errors, by term. */
 export function errors(info, pooled, what) {
   if (!pooled) return "";
-  const shown = info.library.flatMap((term, j) => (pooled.xi[j] ? [`<span data-term="${term.name}">${termHtml(term.body)} ${spread(pooled.xi[j] * term.factor, Math.abs(pooled.se[j] * term.factor))}</span>`] : []));
-  return shown.length ? `<div class="fts-soft fts-errors">${what}: ${shown.join(", ")}; ± is the standard error when regions of space-time are left out in turn.</div>` : "";
+  const shown = info.library.flatMap((term, j) =>
+    pooled.xi[j]
+      ? [
+          `<span data-term="${term.name}">${termHtml(term.body)} ${spread(pooled.xi[j] * term.factor, Math.abs(pooled.se[j] * term.factor))}</span>`,
+        ]
+      : [],
+  );
+  return shown.length
+    ? `<div class="fts-soft fts-errors">${what}: ${shown.join(", ")}; ± is the standard error when regions of space-time are left out in turn.</div>`
+    : "";
 }
 
 function spread(value, error) {
-  const size = signed(value), two = error && error < 1e-4 ? error.toExponential(1).replace("e-", "e−") : Number(error.toPrecision(2));
+  const size = signed(value),
+    two = error && error < 1e-4 ? error.toExponential(1).replace("e-", "e−") : Number(error.toPrecision(2));
   return `${Math.abs(Number(size.replace("−", "-"))) === 1 ? size + ".00" : size}&#8239;±&#8239;${two}`;
 }
 
 function verdict(info, xi) {
   if (!info.truth) return "";
-  const extra = [], missing = [], { truth } = info;
+  const extra = [],
+    missing = [],
+    { truth } = info;
   info.library.forEach((term, j) => {
     if (xi[j] !== 0 && truth[j] === 0) extra.push(term.name);
     if (xi[j] === 0 && truth[j] !== 0) missing.push(term.name);
   });
   const off = Math.hypot(...truth.map((value, j) => value - xi[j])) / Math.hypot(...truth);
-  if (!extra.length && !missing.length) return `<span class="fts-good">✓ exact terms</span> <span class="fts-soft">coefficients off by <i>E</i><sub>ξ</sub> = ${Number(off.toPrecision(2))}</span>`;
-  const parts = [...(extra.length ? [`extra: ${extra.join(", ")}`] : []), ...(missing.length ? [`missing: ${missing.join(", ")}`] : [])];
+  if (!extra.length && !missing.length)
+    return `<span class="fts-good">✓ exact terms</span> <span class="fts-soft">coefficients off by <i>E</i><sub>ξ</sub> = ${Number(off.toPrecision(2))}</span>`;
+  const parts = [
+    ...(extra.length ? [`extra: ${extra.join(", ")}`] : []),
+    ...(missing.length ? [`missing: ${missing.join(", ")}`] : []),
+  ];
   return `<span class="fts-bad">✗ ${parts.join("; ")}</span>`;
 }
 
@@ -72,41 +94,86 @@ function many(n, what) {
 }
 
 function recurrence(frame, answer, width) {
-  const { library } = frame.info, step = 24, top = 34, left = 74, height = top + step * library.length + 40;
-  const x = scale(0, 1, left, width - 14, { count: 4 }), tau = frame.value("tau");
+  const { library } = frame.info,
+    step = 24,
+    top = 34,
+    left = 74,
+    height = top + step * library.length + 40;
+  const x = scale(0, 1, left, width - 14, { count: 4 }),
+    tau = frame.value("tau");
   const box = { left, right: width - 14, top: top - 8, bottom: height - 40 };
-  let body = axes(x, Object.assign((v) => v, { ticks: [] }), box, "recurrence π");
+  let body = axes(
+    x,
+    Object.assign((v) => v, { ticks: [] }),
+    box,
+    "recurrence π",
+  );
   library.forEach((term, j) => {
-    const y = top + step * j, stable = answer.stable.includes(j), won = answer.support.includes(j);
+    const y = top + step * j,
+      stable = answer.stable.includes(j),
+      won = answer.support.includes(j);
     body += `<rect x="${left}" y="${y}" width="${Math.max(0, x(answer.pi[j]) - left)}" height="${step - 8}" fill="${stable ? "var(--fts-blue)" : "var(--fts-soft)"}" opacity="${stable ? 1 : 0.45}" data-tip="${term.name}: proposed in ${answer.pi[j].toFixed(3)} of ${answer.proposals}"/>`;
     body += label(left - 8, y + 13, termSvg(term.body) + (won ? " ✓" : ""), "end");
   });
-  body += `<path d="M${x(tau)} ${top - 10}V${height - 40}" stroke="var(--fts-orange)" stroke-width="2" stroke-dasharray="5 3"/>` + label(x(tau), top - 14, `τ = ${tau.toFixed(2)}`, "middle");
+  body +=
+    `<path d="M${x(tau)} ${top - 10}V${height - 40}" stroke="var(--fts-orange)" stroke-width="2" stroke-dasharray="5 3"/>` +
+    label(x(tau), top - 14, `τ = ${tau.toFixed(2)}`, "middle");
   const said = library.map((term, j) => `${term.name} ${answer.pi[j].toFixed(2)}`).join(", ");
   return svg(width, height, body, `Recurrence of each term against the stability threshold ${tau.toFixed(2)}: ${said}`);
 }
 
 function risks(frame, answer, width) {
-  const { library } = frame.info, byRisk = [...answer.rows].sort((a, b) => a.mu - b.mu), kept = byRisk.slice(0, ROWS);
+  const { library } = frame.info,
+    byRisk = [...answer.rows].sort((a, b) => a.mu - b.mu),
+    kept = byRisk.slice(0, ROWS);
   const winner = answer.rows[answer.winner];
   if (!kept.includes(winner)) kept[kept.length - 1] = winner;
-  const column = Math.min(20, (width * 0.45) / library.length), matrix = column * library.length, left = matrix + 46;
-  const step = 24, top = 64, height = top + step * kept.length + 40;
-  const low = Math.min(...kept.map((row) => Math.max(row.mu - row.se, row.mu / 3))), high = Math.max(...kept.map((row) => row.mu + row.se), answer.bound);
+  const column = Math.min(20, (width * 0.45) / library.length),
+    matrix = column * library.length,
+    left = matrix + 46;
+  const step = 24,
+    top = 64,
+    height = top + step * kept.length + 40;
+  const low = Math.min(...kept.map((row) => Math.max(row.mu - row.se, row.mu / 3))),
+    high = Math.max(...kept.map((row) => row.mu + row.se), answer.bound);
   const x = scale(low * 0.9, high * 1.1, left, width - 12, { log: true });
-  let body = axes(x, Object.assign((v) => v, { ticks: [] }), { left, right: width - 12, top: top - 12, bottom: height - 40 }, "") + label(width - 12, height - 8, "validation risk ± standard error", "end", "name");
-  library.forEach((term, j) => (body += `<g transform="translate(${column * (j + 0.5) + 4} ${top - 18}) rotate(-50)">${label(0, 0, termSvg(term.body))}</g>`));
+  let body =
+    axes(
+      x,
+      Object.assign((v) => v, { ticks: [] }),
+      { left, right: width - 12, top: top - 12, bottom: height - 40 },
+      "",
+    ) + label(width - 12, height - 8, "validation risk ± standard error", "end", "name");
+  library.forEach(
+    (term, j) =>
+      (body += `<g transform="translate(${column * (j + 0.5) + 4} ${top - 18}) rotate(-50)">${label(0, 0, termSvg(term.body))}</g>`),
+  );
   body += `<g transform="translate(${matrix + 24} ${top - 18}) rotate(-50)">${label(0, 0, "count", "start", "soft")}</g>`;
-  kept.forEach((row, i) => (body += supportRow(row, row === winner, top + step * i + 6, { library, column, matrix, x, left })));
+  kept.forEach(
+    (row, i) => (body += supportRow(row, row === winner, top + step * i + 6, { library, column, matrix, x, left })),
+  );
   body += `<path d="M${x(answer.bound)} ${top - 12}V${height - 40}" stroke="var(--fts-orange)" stroke-width="2" stroke-dasharray="5 3"/>`;
-  if (answer.rows.length > kept.length) body += label(4, height - 24, `and ${answer.rows.length - kept.length} of higher risk`, "start", "soft");
-  const said = kept.map((row) => `${row.support.map((j) => library[j].name).join(" + ") || "no term"}: count ${row.count}, risk ${general(row.mu)}${row === winner ? ", chosen" : ""}`).join("; ");
-  return svg(width, height, body, `Supports with generation counts and validation risks; one-standard-error line at ${general(answer.bound)}. ${said}`);
+  if (answer.rows.length > kept.length)
+    body += label(4, height - 24, `and ${answer.rows.length - kept.length} of higher risk`, "start", "soft");
+  const said = kept
+    .map(
+      (row) =>
+        `${row.support.map((j) => library[j].name).join(" + ") || "no term"}: count ${row.count}, risk ${general(row.mu)}${row === winner ? ", chosen" : ""}`,
+    )
+    .join("; ");
+  return svg(
+    width,
+    height,
+    body,
+    `Supports with generation counts and validation risks; one-standard-error line at ${general(answer.bound)}. ${said}`,
+  );
 }
 
 function supportRow(row, won, y, { library, column, matrix, x, left }) {
   const color = won ? "var(--fts-blue)" : row.admissible ? "var(--fts-ink)" : "var(--fts-soft)";
-  let body = won ? `<rect x="0" y="${y - 11}" width="${left - 4}" height="22" fill="var(--fts-blue)" opacity=".14" rx="3"/>` : "";
+  let body = won
+    ? `<rect x="0" y="${y - 11}" width="${left - 4}" height="22" fill="var(--fts-blue)" opacity=".14" rx="3"/>`
+    : "";
   library.forEach((_, j) => {
     const inside = row.support.includes(j);
     body += `<circle cx="${column * (j + 0.5) + 4}" cy="${y}" r="${inside ? 5 : 1.5}" fill="${inside ? color : "var(--fts-line)"}"/>`;
@@ -114,5 +181,11 @@ function supportRow(row, won, y, { library, column, matrix, x, left }) {
   body += label(matrix + 24, y + 4, String(row.count), "middle");
   const from = Math.max(row.mu - row.se, row.mu / 3);
   const tip = `${row.support.map((j) => library[j].name).join(" + ") || "no term"}: proposed ${row.count} times, risk ${general(row.mu)} ± ${general(row.se)}`;
-  return `<g data-tip="${tip}">${body}${line([[x(from), y], [x(row.mu + row.se), y]], `stroke="${color}" stroke-width="2"`)}<circle cx="${x(row.mu)}" cy="${y}" r="4.5" fill="${color}"/><rect x="0" y="${y - 11}" width="${x(row.mu + row.se) + 8}" height="22" fill="transparent"/></g>`;
+  return `<g data-tip="${tip}">${body}${line(
+    [
+      [x(from), y],
+      [x(row.mu + row.se), y],
+    ],
+    `stroke="${color}" stroke-width="2"`,
+  )}<circle cx="${x(row.mu)}" cy="${y}" r="4.5" fill="${color}"/><rect x="0" y="${y - 11}" width="${x(row.mu + row.se) + 8}" height="22" fill="transparent"/></g>`;
 }
