@@ -1,11 +1,9 @@
-"""Algebra of functions of the state: sums, products, real powers and named functions, in canonical form.
+"""Algebra and calculus of functions of the state, in canonical form (Section 3).
 
 Equal functions built in different order come out as equal values: natural powers expand, like monomials are
 collected, and what no rule opens stays in a bracket. Sizes are bounded: any text ends in a value or an error.
-
-Calculus in the state: dq/du and, where elementary, the antiderivative that makes a product conservative.
-
-F(u) u_x = D_x Q(u) holds with Q' = F; the weak form exists exactly when such a Q is known.
+Antiderivatives make products conservative, F(u) u_x = D_x Q(u) with Q' = F: the weak form exists exactly when
+such a Q is known.
 """
 
 import math
@@ -92,6 +90,24 @@ def scale(expression: Expression, factor: float) -> Expression:
     return _collect([(factors, factor * coefficient) for factors, coefficient in expression.monomials])
 
 
+def derivative(expression: Expression) -> Expression:
+    """dq/du."""
+    parts = []
+    for factors, coefficient in expression.monomials:
+        for i, (factor, exponent) in enumerate(factors):
+            rest = Expression(((factors[:i] + factors[i + 1 :], coefficient * exponent),))
+            lowered = power(expression_of(factor), exponent - 1.0) if exponent != 1.0 else constant(1.0)
+            parts.append(multiply(multiply(rest, lowered), _inner_derivative(factor)))
+    return add(*parts)
+
+
+def antiderivative(expression: Expression) -> Expression | None:
+    """A Q with dQ/du = q, or None where none is known: powers and f(a u + b) with elementary f."""
+    parts = [_integrate(factors, coefficient) for factors, coefficient in expression.monomials]
+    known = [part for part in parts if part is not None]
+    return add(*known) if len(known) == len(parts) else None
+
+
 def expression_of(factor: Factor) -> Expression:
     """The factor with exponent one, as an expression."""
     return factor.argument if factor.name == "" else Expression(((((factor, 1.0),), 1.0),))
@@ -155,24 +171,6 @@ def _constant_power(base: float, exponent: float) -> float:
     if isinstance(value, complex) or not math.isfinite(value):
         raise TermError(f"{base:g}^{exponent:g} is not a finite real number: rewrite the term")
     return float(value)
-
-
-def derivative(expression: Expression) -> Expression:
-    """dq/du."""
-    parts = []
-    for factors, coefficient in expression.monomials:
-        for i, (factor, exponent) in enumerate(factors):
-            rest = Expression(((factors[:i] + factors[i + 1 :], coefficient * exponent),))
-            lowered = power(expression_of(factor), exponent - 1.0) if exponent != 1.0 else constant(1.0)
-            parts.append(multiply(multiply(rest, lowered), _inner_derivative(factor)))
-    return add(*parts)
-
-
-def antiderivative(expression: Expression) -> Expression | None:
-    """A Q with dQ/du = q, or None where none is known: powers and f(a u + b) with elementary f."""
-    parts = [_integrate(factors, coefficient) for factors, coefficient in expression.monomials]
-    known = [part for part in parts if part is not None]
-    return add(*known) if len(known) == len(parts) else None
 
 
 def _integrate(factors: Factors, coefficient: float) -> Expression | None:

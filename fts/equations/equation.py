@@ -1,10 +1,9 @@
 """Equation: u_t = a sum of terms with coefficients, compared and scored in one physical basis (Section 3).
 
-Equation.parse("u_t = -u*u_x - u_xx - u_xxxx")
+    Equation.parse("u_t = -u*u_x - u_xx - u_xxxx")
 
-Terms pointwise, from derivatives of the field: the strong form that classical selectors use (Section 4).
-
-The weak form needs values of u only; this needs every derivative the term names, which is where noise enters.
+`strong` evaluates a term pointwise, as classical selectors do (Section 4): the weak form needs values of u
+only, this every derivative the term names, which is where noise enters.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,9 +13,9 @@ import numpy as np
 from jaxtyping import Float
 
 from fts.equations.algebra import derivative
-from fts.equations.expressions import join, spoken
+from fts.equations.expressions import signed_sum, with_coefficient
 from fts.equations.grammar import TermError, read_equation
-from fts.equations.terms import IDENTITY, Library, Term, conserve, split, split_latex
+from fts.equations.terms import IDENTITY, Library, Term, conserve, factor_and_latex, factor_and_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +75,9 @@ class Equation:
 
     def text(self, digits: int | None = 3) -> str:
         """`u_t = -0.99 u*u_x - ...` with `digits` significant digits; None prints exact floats."""
-        return "u_t = " + join([(c, spoken(abs(c), body, digits, " ")) for c, body in self._products(split)])
+        return "u_t = " + signed_sum(
+            [(c, with_coefficient(abs(c), body, digits, " ")) for c, body in self._products(factor_and_text)]
+        )
 
     def __str__(self) -> str:
         return self.text()
@@ -84,12 +85,12 @@ class Equation:
     @property
     def latex(self) -> str:
         """The equation in LaTeX, with three significant digits."""
-        products = self._products(split_latex)
-        return "u_t = " + join([(c, spoken(abs(c), body, 3, r"\,")) for c, body in products])
+        products = self._products(factor_and_latex)
+        return "u_t = " + signed_sum([(c, with_coefficient(abs(c), body, 3, r"\,")) for c, body in products])
 
-    def _products(self, split: Callable[[Term], tuple[float, str]]) -> list[tuple[float, str]]:
+    def _products(self, parts: Callable[[Term], tuple[float, str]]) -> list[tuple[float, str]]:
         """Nonzero coefficients, the terms' own factors multiplied in, with the text behind them."""
-        shown = [(c, split(t)) for c, t in zip(self.coefficients, self.terms, strict=True) if c != 0.0]
+        shown = [(c, parts(t)) for c, t in zip(self.coefficients, self.terms, strict=True) if c != 0.0]
         return [(float(c) * factor, body) for c, (factor, body) in shown]
 
     def __eq__(self, other: object) -> bool:

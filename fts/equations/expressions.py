@@ -1,13 +1,11 @@
-"""Numbers, factors, products and sums -> text that reads back, and LaTeX.
-
-What is printed arrives as strings and numbers, so that expressions, terms and equations all end here.
-
-Functions q(u) of the state as canonical values: what they are, print and evaluate to (Section 3).
+"""Functions q(u) of the state as canonical values: what they are, print and evaluate to (Section 3).
 
 An `Expression` is a sum of monomials c * f_1^e_1 * ... * f_k^e_k. A factor f is the state u, a named function
 of an expression, or a bracketed sum that a power cannot expand, as in (1 + u)^0.5. Equal functions built in
 different order are equal, hashable values. Real powers and logarithms are meant for positive fields:
 u^0.5 * u^0.5 is u, and evaluating u^0.5 on negative values is an error rather than a NaN.
+
+Texts of numbers and signed sums, for terms and equations too, are at the end.
 """
 
 import math
@@ -16,67 +14,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-
-
-def number_text(value: float) -> str:
-    """Shortest text that reads back as the same float, without a trailing .0."""
-    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
-
-
-def number_latex(value: float) -> str:
-    """A number in LaTeX, with a power of ten where Python would print an exponent."""
-    mantissa, _, exponent = number_text(value).partition("e")
-    return mantissa if not exponent else rf"{mantissa} \times 10^{{{int(exponent)}}}"
-
-
-def factor_text(name: str, argument: str) -> str:
-    """`u`, `sin(...)`, or a bracket where the name is empty."""
-    return "u" if name == "u" else f"{name}({argument})"
-
-
-def factor_latex(name: str, argument: str, exponent: float) -> str:
-    """A factor with its exponent in LaTeX; a function wears the exponent on its name."""
-    raised = "" if exponent == 1.0 else f"^{{{number_text(exponent)}}}"
-    if name == "u":
-        return "u" + raised
-    if name == "abs":
-        return rf"\left|{argument}\right|{raised}"
-    inner = rf"\left({argument}\right)"
-    return inner + raised if name == "" else rf"\{name}{raised}{inner}"
-
-
-def product_text(size: float, factors: Sequence[tuple[str, float]]) -> str:
-    """`2*u^3*sin(u)` from a coefficient without its sign and factors with their exponents."""
-    parts = [number_text(size)] if size != 1.0 or not factors else []
-    parts += [base if exponent == 1.0 else f"{base}^{number_text(exponent)}" for base, exponent in factors]
-    return "*".join(parts)
-
-
-def product_latex(size: float, factors: Sequence[str]) -> str:
-    """`product_text` in LaTeX, from factors that carry their exponents."""
-    return r"\,".join([*([number_latex(size)] if size != 1.0 or not factors else []), *factors])
-
-
-def spoken(size: float, body: str, digits: int | None, space: str) -> str:
-    """Coefficient and term; exactly one is silent, and a rounded one shows that it was rounded."""
-    if size == 1.0:
-        return body
-    number = number_text(size) if digits is None else f"{size:.{digits}g}"
-    if digits is not None and number == "1":
-        number = f"{size:.{max(digits - 1, 0)}f}"
-    if space != " " and "e" in number:
-        number = number_latex(float(number))
-    return number if body == "1" else f"{number}{space}{body}"
-
-
-def join(parts: Sequence[tuple[float, str]]) -> str:
-    """A sum of texts, each under the sign of its number; 0 when there are none."""
-    text = ""
-    for signed, body in parts:
-        minus = math.copysign(1.0, signed) < 0
-        text += (" - " if minus else " + ") + body if text else ("-" if minus else "") + body
-    return text or "0"
-
 
 UFUNCS: dict[str, Callable] = {
     "sin": np.sin,
@@ -104,7 +41,17 @@ class Factor:
         return self.name, str(self.argument)
 
     def __str__(self) -> str:
-        return factor_text(self.name, str(self.argument))
+        return "u" if self.name == "u" else f"{self.name}({self.argument})"
+
+    def latex(self, exponent: float) -> str:
+        """The factor with its exponent in LaTeX; a function wears the exponent on its name."""
+        raised = "" if exponent == 1.0 else f"^{{{number_text(exponent)}}}"
+        if self.name == "u":
+            return "u" + raised
+        if self.name == "abs":
+            return rf"\left|{self.argument.latex}\right|{raised}"
+        inner = rf"\left({self.argument.latex}\right)"
+        return inner + raised if self.name == "" else rf"\{self.name}{raised}{inner}"
 
 
 Factors = tuple[tuple[Factor, float], ...]
@@ -168,7 +115,12 @@ class Expression:
 
     @cached_property
     def _text(self) -> str:
-        return join([(c, product_text(abs(c), [(str(f), e) for f, e in fs])) for fs, c in self.monomials])
+        def body(factors: Factors, size: float) -> str:
+            parts = [number_text(size)] if size != 1.0 or not factors else []
+            parts += [str(f) if e == 1.0 else f"{f}^{number_text(e)}" for f, e in factors]
+            return "*".join(parts)
+
+        return signed_sum([(c, body(factors, abs(c))) for factors, c in self.monomials])
 
     def __str__(self) -> str:
         return self._text
@@ -176,11 +128,12 @@ class Expression:
     @property
     def latex(self) -> str:
         """The expression in LaTeX."""
-        products = [
-            (c, [factor_latex(factor.name, factor.argument.latex, e) for factor, e in factors])
-            for factors, c in self.monomials
-        ]
-        return join([(c, product_latex(abs(c), parts)) for c, parts in products])
+
+        def body(factors: Factors, size: float) -> str:
+            parts = [number_latex(size)] if size != 1.0 or not factors else []
+            return r"\,".join(parts + [factor.latex(e) for factor, e in factors])
+
+        return signed_sum([(c, body(factors, abs(c))) for factors, c in self.monomials])
 
 
 STATE = Factor("u", Expression(()))
@@ -236,3 +189,35 @@ def _natural_power(values: np.ndarray, n: int) -> np.ndarray:
         return values
     half = _natural_power(values, n // 2)
     return half * half * values if n % 2 else half * half
+
+
+def number_text(value: float) -> str:
+    """Shortest text that reads back as the same float, without a trailing .0."""
+    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
+
+
+def number_latex(value: float) -> str:
+    """A number in LaTeX, with a power of ten where Python would print an exponent."""
+    mantissa, _, exponent = number_text(value).partition("e")
+    return mantissa if not exponent else rf"{mantissa} \times 10^{{{int(exponent)}}}"
+
+
+def with_coefficient(size: float, body: str, digits: int | None, space: str) -> str:
+    """Coefficient and term; exactly one is silent, and a rounded one shows that it was rounded."""
+    if size == 1.0:
+        return body
+    number = number_text(size) if digits is None else f"{size:.{digits}g}"
+    if digits is not None and number == "1":
+        number = f"{size:.{max(digits - 1, 0)}f}"
+    if space != " " and "e" in number:
+        number = number_latex(float(number))
+    return number if body == "1" else f"{number}{space}{body}"
+
+
+def signed_sum(parts: Sequence[tuple[float, str]]) -> str:
+    """A sum of texts, each under the sign of its number; 0 when there are none."""
+    text = ""
+    for signed, body in parts:
+        minus = math.copysign(1.0, signed) < 0
+        text += (" - " if minus else " + ") + body if text else ("-" if minus else "") + body
+    return text or "0"

@@ -6,7 +6,7 @@
     atom    = number | u | u_x.. | D_x..( sum ) | function( sum ) | ( sum )
 
 The reader knows these words and nothing else: text is never executed. Length and nesting are bounded, so any
-string ends in a tree or in a `TermError`. What a tree means is decided in `conservative`.
+string ends in a tree or in a `TermError`. What a tree means is decided by `terms.conserve`.
 """
 
 import math

@@ -28,7 +28,7 @@ from matplotlib.figure import Figure
 from fts.equations.equation import Equation
 from fts.equations.expressions import Expression
 from fts.equations.grammar import TermError
-from fts.equations.terms import Library, Term, split
+from fts.equations.terms import Library, Term, factor_and_text
 from fts.explorers import stills
 from fts.fields.frozen import FrozenField
 from fts.fields.given import TabulatedField
@@ -309,7 +309,7 @@ def field_label(field: FrozenField) -> str:
 def term_values(term: Term) -> dict[str, Any]:
     """A term as JSON: its text, and scale * D_alpha q(u) as numbers."""
     # "2*u_x" is said as 2c u_x: the factor goes into the coefficient, as in Equation.
-    factor, body = split(term)
+    factor, body = factor_and_text(term)
     return {
         "name": str(term),
         "factor": factor,

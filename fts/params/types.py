@@ -1,75 +1,50 @@
-"""What settings may be: a setting that makes no sense is refused where it is made, not where it fails.
+"""What every number means: settings as frozen dataclasses; variants are made with `dataclasses.replace`.
 
-What every number means: settings as frozen dataclasses; variants are made with `dataclasses.replace`.
+A setting that makes no sense is refused where it is made, not where it fails: the type of a field says what
+it may be.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, replace
 from numbers import Integral, Real
-from typing import Any, Literal
-
-_WORDS = {
-    "count": "a whole number, one or more",
-    "natural": "a whole number, zero or more",
-    "positive": "a number above zero",
-    "not negative": "a number, zero or above",
-    "fraction": "a number from zero to one",
-}
-# Rule by class and field; in a tuple every entry follows it.
-_RULES: dict[str, dict[str, str]] = {
-    "ModelParams": dict.fromkeys(("rank", "width", "depth"), "count")
-    | dict.fromkeys(("knots", "fourier_rows"), "natural")
-    | {"coordinate_scale": "positive"},
-    "TrainingParams": dict.fromkeys(("epochs", "frames_per_update"), "count")
-    | dict.fromkeys(("background_epochs", "patience"), "natural")
-    | dict.fromkeys(("learning_rate", "clip"), "positive")
-    | {"weight_decay": "not negative"},
-    "ProjectedParams": dict.fromkeys(("rank", "width", "updates"), "count")
-    | {"knots": "natural", "learning_rate": "positive"}
-    | dict.fromkeys(("weight_decay", "coefficient_ridge", "smoothness"), "not negative"),
-    "WeakParams": dict.fromkeys(("patches", "nodes", "power"), "count") | {"half_widths": "positive"},
-    "SVWSParams": dict.fromkeys(("generation", "validation", "max_iterations"), "count")
-    | dict.fromkeys(("lam0", "multipliers"), "positive")
-    | dict.fromkeys(("ridge", "epsilon"), "not negative")
-    | {"tau": "fraction", "phase_seed": "natural"},
-}
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 
+@dataclass(frozen=True)
+class Bounds:
+    """What a number may be."""
+
+    text: str
+    kind: type
+    allows: Callable[[float], bool]
+
+
+Count = Annotated[int, Bounds("a whole number, one or more", Integral, lambda n: n >= 1)]
+Natural = Annotated[int, Bounds("a whole number, zero or more", Integral, lambda n: n >= 0)]
+Positive = Annotated[float, Bounds("a number above zero", Real, lambda x: x > 0)]
+NotNegative = Annotated[float, Bounds("a number, zero or above", Real, lambda x: x >= 0)]
+Fraction = Annotated[float, Bounds("a number from zero to one", Real, lambda x: 0 <= x <= 1)]
+
+
+@dataclass(frozen=True)
 class Checked:
-    """Settings whose fields follow the rules of their class."""
+    """Settings whose fields keep the bounds their types state; in a tuple every entry does."""
 
     def __post_init__(self) -> None:
-        name = type(self).__name__
-        for field, rule in _RULES[name].items():
-            value = getattr(self, field)
-            entries = value if isinstance(value, tuple) else (value,)
-            if not entries or not all(_follows(entry, rule) for entry in entries):
-                raise ValueError(f"{name}.{field} is {value!r}: give {_WORDS[rule]}")
-        if name == "WeakParams":
-            _refuse_geometry(self)
+        for entry in fields(self):
+            kind = get_args(entry.type)[0] if get_origin(entry.type) is tuple else entry.type
+            value = getattr(self, entry.name)
+            numbers = value if isinstance(value, tuple) else (value,)
+            for bounds in getattr(kind, "__metadata__", ()):
+                if not numbers or not all(_within(number, bounds) for number in numbers):
+                    raise ValueError(f"{type(self).__name__}.{entry.name} is {value!r}: give {bounds.text}")
 
 
-def _refuse_geometry(weak: Any) -> None:
-    sizes = {len(weak.half_widths), len(weak.patches), len(weak.nodes)}
-    if len(sizes) > 1 or sizes == {1}:
-        raise ValueError(f"{weak}: give half widths, patches and nodes for each spatial axis and for time")
-    if weak.rule not in ("midpoint", "gauss"):
-        raise ValueError(f"WeakParams.rule is {weak.rule!r}: choose 'midpoint' or 'gauss'")
-
-
-def _follows(value: Any, rule: str) -> bool:
-    kind = Integral if rule in ("count", "natural") else Real
-    if isinstance(value, bool) or not isinstance(value, kind):
+def _within(value: Any, bounds: Bounds) -> bool:
+    if isinstance(value, bool) or not isinstance(value, bounds.kind):
         return False
-    number = float(value)
-    within = {
-        "count": number >= 1,
-        "natural": number >= 0,
-        "positive": number > 0,
-        "not negative": number >= 0,
-        "fraction": 0 <= number <= 1,
-    }
-    return math.isfinite(number) and within[rule]
+    return math.isfinite(value) and bounds.allows(value)
 
 
 Rule = Literal["midpoint", "gauss"]
@@ -82,12 +57,12 @@ Reported = Literal["ridge", "preferred", "weighted"]
 class ModelParams(Checked):
     """The structured model: a network for the spatial features, splines for their coefficients (A.3)."""
 
-    rank: int  # R spatial features
-    width: int  # hidden units per layer
-    depth: int  # hidden layers
-    knots: int  # K internal knots; M = K + 4 splines
-    fourier_rows: int  # rows of B, each giving a sine and a cosine; 0 feeds the raw coordinates
-    coordinate_scale: float  # x-tilde = coordinate_scale * x before the encoding
+    rank: Count  # R spatial features
+    width: Count  # hidden units per layer
+    depth: Count  # hidden layers
+    knots: Natural  # K internal knots; M = K + 4 splines
+    fourier_rows: Natural  # rows of B, each giving a sine and a cosine; 0 feeds the raw coordinates
+    coordinate_scale: Positive  # x-tilde = coordinate_scale * x before the encoding
     positive: bool  # Softplus output, for fields that are positive by nature
 
     @property
@@ -114,13 +89,13 @@ class PenaltyParams:
 class TrainingParams(Checked):
     """The optimizer and its budget; all that the training loop knows."""
 
-    epochs: int
-    learning_rate: float
-    weight_decay: float
-    clip: float  # global gradient norm
-    frames_per_update: int
-    background_epochs: int  # C stays zero so long
-    patience: int  # updates without a decrease before stopping; 0 trains the budget out
+    epochs: Count
+    learning_rate: Positive
+    weight_decay: NotNegative
+    clip: Positive  # global gradient norm
+    frames_per_update: Count
+    background_epochs: Natural  # C stays zero so long
+    patience: Natural  # updates without a decrease before stopping; 0 trains the budget out
     min_decrease: float  # what counts as a decrease, in units of the observations' variance
     keep: Literal["best", "terminal"]  # which iterate is frozen
 
@@ -138,14 +113,14 @@ class AdapterParams:
 class ProjectedParams(Checked):
     """The adapter's network with C solved at every update; one setting for all data."""
 
-    rank: int
-    width: int
-    knots: int
-    updates: int
-    learning_rate: float
-    weight_decay: float
-    coefficient_ridge: float  # rho of the solve for C, per unit variance of the data
-    smoothness: float  # mu of that solve, with time in units of the record
+    rank: Count
+    width: Count
+    knots: Natural
+    updates: Count
+    learning_rate: Positive
+    weight_decay: NotNegative
+    coefficient_ridge: NotNegative  # rho of the solve for C, per unit variance of the data
+    smoothness: NotNegative  # mu of that solve, with time in units of the record
 
 
 @dataclass(frozen=True)
@@ -163,26 +138,36 @@ class FieldParams:
 class WeakParams(Checked):
     """Geometry of one weak system; tuples run over the spatial axes, then time (Supplement B.1)."""
 
-    half_widths: tuple[float, ...]
-    patches: tuple[int, ...]
-    nodes: tuple[int, ...]  # per patch and axis
-    power: int  # p of the test function (1 - s^2)^p
+    half_widths: tuple[Positive, ...]
+    patches: tuple[Count, ...]
+    nodes: tuple[Count, ...]  # per patch and axis
+    power: Count  # p of the test function (1 - s^2)^p
     rule: Rule = "midpoint"  # the paper's, or Gauss-Legendre
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        sizes = {len(self.half_widths), len(self.patches), len(self.nodes)}
+        if len(sizes) > 1 or sizes == {1}:
+            raise ValueError(
+                f"{self}: give half widths, patches and nodes for each spatial axis and for time"
+            )
+        if self.rule not in ("midpoint", "gauss"):
+            raise ValueError(f"WeakParams.rule is {self.rule!r}: choose 'midpoint' or 'gauss'")
 
 
 @dataclass(frozen=True)
 class SVWSParams(Checked):
     """Stability-validated weak selection (Algorithm S1)."""
 
-    generation: int  # R_g
-    validation: int  # R_v
-    lam0: float
-    multipliers: tuple[float, ...]
-    tau: float
-    ridge: float
-    max_iterations: int
-    epsilon: float
-    phase_seed: int
+    generation: Count  # R_g
+    validation: Count  # R_v
+    lam0: Positive
+    multipliers: tuple[Positive, ...]
+    tau: Fraction
+    ridge: NotNegative
+    max_iterations: Count
+    epsilon: NotNegative
+    phase_seed: Natural
 
 
 @dataclass(frozen=True)

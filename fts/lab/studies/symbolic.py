@@ -16,7 +16,7 @@ from typing import Any, get_args
 import numpy as np
 
 from fts.equations.equation import Equation
-from fts.equations.terms import Term, parse_term, split
+from fts.equations.terms import Term, factor_and_text, parse_term
 from fts.fields.frozen import Field
 from fts.fields.given import TabulatedField
 from fts.fitting import obtain_frozen
@@ -62,7 +62,7 @@ def record_law(
 def terms_of(equation: Equation) -> dict[str, float]:
     """{"D_xx(u^1.7)": 0.1}, as records hold equations."""
     (term,), (coefficient,) = equation.terms, equation.coefficients
-    factor, body = split(term)
+    factor, body = factor_and_text(term)
     return {body: float(coefficient) * factor}
 
 
@@ -164,7 +164,7 @@ def record_composed(
 
 def terms_of_parts(parts: tuple[Summand, ...]) -> dict[str, float]:
     """{"D_xx(u^1.73)": 0.1, "u": -0.3}, as records hold equations."""
-    pairs = (split(Term((part.order, 0, 0), 1.0, part.form.expression)) for part in parts)
+    pairs = (factor_and_text(Term((part.order, 0, 0), 1.0, part.form.expression)) for part in parts)
     return {body: factor for factor, body in pairs}
 
 
