@@ -75,7 +75,7 @@ class Moments:
         pairs = zip(self.gram, self.moment, strict=True)
         return np.array([np.linalg.lstsq(gram, moment, rcond=None)[0] for gram, moment in pairs])
 
-    def risk(self, x: Float[np.ndarray, "*batch n J"]) -> Float[np.ndarray, "*batch n"]:
+    def risk(self, x: Float[np.ndarray, "*batch #n J"]) -> Float[np.ndarray, "*batch n"]:
         """b^T b - 2 x^T A^T b + x^T A^T A x: what the coefficients leave of b."""
         linear = np.einsum("...j,...j->...", x, self.moment)
         return self.square - 2 * linear + np.einsum("...j,...jk,...k->...", x, self.gram, x)
