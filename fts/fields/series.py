@@ -107,6 +107,8 @@ class Basis:
             return np.zeros((x.size, self.size))
         # A point a rounding outside the interval belongs to its end.
         unit = np.clip(2 * scale * (x - self.low) - 1, -1, 1)
+        if order == 0:
+            return chebyshev.chebvander(unit, self.size - 1)
         derivative = chebyshev.chebder(np.eye(self.size), order)
         return (2 * scale) ** order * (chebyshev.chebvander(unit, self.size - 1 - order) @ derivative)
 
