@@ -9,6 +9,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import numpy as np
 
 from fts import containers
 from fts.equations.equation import Equation
-from fts.equations.terms import Library
+from fts.equations.terms import Library, Term
 from fts.lab.studies import calibration, honesty, paths, plans, published, records, symbolic
 from fts.lab.studies.records import RunRecord
 from fts.problems import metrics
@@ -118,9 +119,19 @@ def _expected(terms: dict[str, float], record: RunRecord) -> dict[str, Any]:
 
 def score_terms(terms: dict[str, float], name: str) -> dict[str, Any]:
     """What an equation written as {term: coefficient} scores on a benchmark."""
-    parsed = Library.parse(list(terms)).terms if terms else ()
-    found = Equation(parsed, np.array(list(terms.values()), dtype=float))
-    return metrics.score(found, problem(name).equation).as_dict()
+    found = Equation(_parsed(tuple(terms)), np.array(list(terms.values()), dtype=float))
+    return metrics.score(found, _truth(name)).as_dict()
+
+
+# Thousands of records hold the same few terms and are scored against the same few equations.
+@cache
+def _parsed(names: tuple[str, ...]) -> tuple[Term, ...]:
+    return Library.parse(list(names)).terms if names else ()
+
+
+@cache
+def _truth(name: str) -> Equation:
+    return problem(name).equation
 
 
 def compute(folder: Path) -> dict[str, dict[str, Any]]:
