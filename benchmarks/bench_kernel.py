@@ -8,7 +8,7 @@ import numpy as np
 from _timing import cpu, line
 from scipy.linalg import cho_factor, cho_solve
 
-from fts.kernel import closed_form, covariance, search
+from fts.kernel import closed_form, covariance, cross_validation, search
 from fts.params.paper import DEVELOPMENT_SEEDS
 from fts.problems.trajectories import observe, simulate
 
@@ -28,7 +28,7 @@ def main() -> None:
     ours = cpu(lambda: _left_out(parts, values, kernels))
     refits = cpu(lambda: _refits(parts, values, kernels), times=1)
     line(f"kernel: every sensor left out, {name}", ours, refits, "refits")
-    ours = cpu(lambda: search.search(parts, values, lambda: None))
+    ours = cpu(lambda: search.search_grid(parts, values, lambda: None))
     line(f"kernel: kernels and nugget chosen, {name}", ours, _scikit(parts, values), "scikit-learn")
     for problem in ("kdv", "ks", "ad"):
         trajectory = simulate(problem)
@@ -69,7 +69,9 @@ def _dense(parts, values, kernels) -> np.ndarray:
 
 def _left_out(parts, values, kernels) -> float:
     spectra = [covariance.decompose(part, chosen) for part, chosen in zip(parts, kernels, strict=True)]
-    return search.left_out(spectra, covariance.rotate(values, spectra), NUGGET, 0, parts[0])[0]
+    return cross_validation.leave_group_out_of_grid(
+        spectra, covariance.rotate(values, spectra), NUGGET, 0, parts[0]
+    )[0]
 
 
 def _refits(parts, values, kernels) -> float:

@@ -94,7 +94,7 @@ def fit_posterior(observations: Observations, recipe: Recipe = "auto", *, progre
         field = make(observations, FieldParams(recipe), progress=progress)
         assert isinstance(field, FrozenField)  # only variants of the adapter are not
         return Fit(observations, field)
-    conditioned = closed_form.travelled if recipe == "travelling" else closed_form.given
+    conditioned = closed_form.condition_travelling if recipe == "travelling" else closed_form.condition
     posterior = conditioned(observations, progress=progress)
     return Fit(observations, closed_form.freeze(posterior, observations), posterior)
 
@@ -150,7 +150,7 @@ def obtain(observations: Observations, params: FieldParams) -> FrozenField | Coo
 
 def obtain_with_posterior(observations: Observations, params: FieldParams) -> Fit:
     """The same with the kernel's posterior, which no file holds; another recipe's field gets it too."""
-    posterior = closed_form.given(observations, progress=False)
+    posterior = closed_form.condition(observations, progress=False)
     if params.recipe == "kernel" and shipped_field(observations, params) is None:
         return Fit(observations, closed_form.freeze(posterior, observations), posterior)
     return Fit(observations, obtain_frozen(observations, params), posterior)

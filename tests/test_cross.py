@@ -10,9 +10,9 @@ import pytest
 import fts
 from fts.domain import Domain
 from fts.equations.terms import Library
-from fts.kernel.closed_form import given
+from fts.kernel.closed_form import condition
 from fts.kernel.posterior import Posterior, interleaved_halves
-from fts.kernel.separable import condition
+from fts.kernel.separable import condition_grid
 from fts.lab.studies import settle
 from fts.methods import method
 from fts.observations import Observations
@@ -102,7 +102,7 @@ def test_jackknife_errors_tell_how_far_the_estimate_is_off() -> None:
 @pytest.mark.parametrize("noise", [0.0, 0.2, 0.5, 1.0])
 def test_the_cross_risk_has_no_noise_floor(noise: float) -> None:
     observations = fts.observe(fts.simulate("transport"), "S50", seed=42, noise=noise)
-    posterior = condition(observations, progress=False)
+    posterior = condition_grid(observations, progress=False)
     pairs = _split(posterior)
     phases = np.random.default_rng(1).random((TWO_FIELDS.phases, 2))
     found = moments.measure(pairs, _TERMS, automatic(posterior, _TERMS), phases)
@@ -269,7 +269,7 @@ def _waves(rng: np.random.Generator, noise: float, amplitude: float = 1.0) -> Ob
 
 def test_a_half_is_the_field_of_its_own_samples(rng: np.random.Generator) -> None:
     observations = _waves(rng, 0.1)
-    posterior = condition(observations, progress=False)
+    posterior = condition_grid(observations, progress=False)
     first, second = _split(posterior, replace(TWO_FIELDS, smoothing=1.0))[0]
     axis = 0
     assert len(first.parts[axis].points) < len(posterior.parts[axis].points)
@@ -353,13 +353,15 @@ def test_discover_takes_two_fields_for_a_large_library_and_says_so() -> None:
 def test_a_field_that_its_samples_do_not_resolve_is_doubted() -> None:
     # 51 of 256 sensors are too few for waves of this length, and halves of the frames share the error.
     observations = fts.observe(fts.simulate("ks sines"), "S20", seed=42, noise=0.1)
-    posterior = condition(observations, progress=False)
+    posterior = condition_grid(observations, progress=False)
     gap = unresolved(posterior)
     assert gap.axis == "x"
     assert gap.error > TWO_FIELDS.unresolved
     chosen = two_fields(observations, _TERMS, TWO_FIELDS, np.random.default_rng(0))
     assert "more densely along x" in chosen.notes["doubt"]
-    resolved = condition(fts.observe(fts.simulate("transport"), "S100", seed=42, noise=0.5), progress=False)
+    resolved = condition_grid(
+        fts.observe(fts.simulate("transport"), "S100", seed=42, noise=0.5), progress=False
+    )
     assert unresolved(resolved).error < TWO_FIELDS.unresolved
 
 
@@ -368,7 +370,7 @@ def test_patches_count_less_where_the_field_is_a_guess() -> None:
     late = trajectory.t / trajectory.t[-1]
     seen = (late < 0.3) | (late > 0.6)
     gappy = replace(trajectory, t=trajectory.t[seen], u=trajectory.u[:, seen])
-    posterior = condition(fts.observe(gappy, "S100", seed=42, noise=0.1), progress=False)
+    posterior = condition_grid(fts.observe(gappy, "S100", seed=42, noise=0.1), progress=False)
     weak, phase = automatic(posterior, _TERMS), np.zeros(2)
     system = assemble(posterior, Library.parse(["u"]), weak, phase)
     variances = refits.row_variances(posterior.variance(), weak, [system])
@@ -382,7 +384,7 @@ def test_patches_count_less_where_the_field_is_a_guess() -> None:
 
 def test_scattered_points_are_halved_too(rng: np.random.Generator) -> None:
     observations = fts.observe(fts.simulate("transport"), "N3000", seed=42, noise=0.3)
-    posterior = given(observations, progress=False)
+    posterior = condition(observations, progress=False)
     first, second = _split(posterior)[0]
     counts = [half.sums.layout.count for half in (first, second)]
     assert sum(counts) == len(observations)

@@ -14,7 +14,7 @@ def test_draws_have_the_posterior_variance(noise, rng):
     y = clean + noise * rng.standard_normal(clean.shape)
     where = (np.repeat(x, t.size)[:, None], np.tile(t, x.size), y.ravel())
     observations = fts.Observations(*where, fts.Domain((0.0,), (1.0,), 0.0, 1.0, (True,)))
-    known = separable.condition(observations, progress=False)
+    known = separable.condition_grid(observations, progress=False)
     field = closed_form.freeze(known, observations)
     axes = np.linspace(0, 1, 40, endpoint=False), np.linspace(0, 1, 40)
     errors = np.array([one.on_grid(*axes) for one in known.draw(field, 40, rng)]) - field.on_grid(*axes)

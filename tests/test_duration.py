@@ -5,10 +5,11 @@ import pytest
 
 from fts import fitting, validation
 from fts.domain import Domain
-from fts.kernel import closed_form, scattered
+from fts.kernel import closed_form, separable
 from fts.kernel.covariance import Kernel, SampleAxis
-from fts.kernel.fourier import Arranged, circle
-from fts.kernel.normal_equations import of_grid, of_scattered
+from fts.kernel.fourier import SampleLayout, circle
+from fts.kernel.normal_equations import seconds_of_scattered
+from fts.kernel.separable import seconds_of_grid
 from fts.observations import Observations
 from fts.params.types import FieldParams
 
@@ -22,10 +23,10 @@ def _axis(count: int) -> SampleAxis:
     return SampleAxis(np.broadcast_to(0.0, (count, 1)), (1.0,), (None,))
 
 
-def _layout(count: int) -> Arranged:
+def _layout(count: int) -> SampleLayout:
     angles = np.broadcast_to(0.0, (count,))
     circles = (circle(0.0, 1.0, True), circle(0.0, 1.0, False))
-    return Arranged(BOX, None, None, circles, (angles, angles), "")
+    return SampleLayout(BOX, None, None, circles, (angles, angles), "")
 
 
 def _cloud(count: int, rng: np.random.Generator) -> Observations:
@@ -34,25 +35,27 @@ def _cloud(count: int, rng: np.random.Generator) -> Observations:
 
 
 def test_large_grids_and_many_samples_take_an_hour_and_common_ones_do_not():
-    assert of_grid((_axis(2000), _axis(2000))) < 60
-    assert of_grid((_axis(30_000), _axis(100))) > HOUR
-    assert of_scattered(_layout(1_000_000), KERNELS, 1e-3) < 60
-    assert of_scattered(_layout(10**9), KERNELS, 1e-3) > HOUR
+    assert seconds_of_grid((_axis(2000), _axis(2000))) < 60
+    assert seconds_of_grid((_axis(30_000), _axis(100))) > HOUR
+    assert seconds_of_scattered(_layout(1_000_000), KERNELS, 1e-3) < 60
+    assert seconds_of_scattered(_layout(10**9), KERNELS, 1e-3) > HOUR
 
 
 def test_short_waves_take_longer_than_long_ones():
     short = (Kernel("gaussian", (1e-3,)), Kernel("gaussian", (1e-3,)))
     count = 10**7
-    assert of_scattered(_layout(count), short, 1e-3) > 2 * of_scattered(_layout(count), KERNELS, 1e-3)
+    assert seconds_of_scattered(_layout(count), short, 1e-3) > 2 * seconds_of_scattered(
+        _layout(count), KERNELS, 1e-3
+    )
 
 
 def test_a_fit_of_scattered_samples_warns_before_it_solves(monkeypatch, rng):
     monkeypatch.setattr("fts.validation._HOUR", 1e-6)
-    monkeypatch.setattr(scattered, "solved", lambda *_: pytest.fail("solved before it warned"))
+    monkeypatch.setattr(separable, "solve_with_nugget", lambda *_: pytest.fail("solved before it warned"))
     with pytest.raises(
         validation.LongRun, match=r"fitting 2,000 samples will take .* h of one core: thin them"
     ):
-        closed_form.given(_cloud(2000, rng), progress=False)
+        closed_form.condition(_cloud(2000, rng), progress=False)
 
 
 def test_a_fit_of_a_grid_warns_before_it_searches(monkeypatch, rng):
@@ -60,9 +63,11 @@ def test_a_fit_of_a_grid_warns_before_it_searches(monkeypatch, rng):
     y = np.sin(6 * x[:, None]) * np.cos(3 * t)
     observations = Observations(np.repeat(x, 9)[:, None], np.tile(t, 8), y.ravel(), BOX)
     monkeypatch.setattr("fts.validation._HOUR", 1e-9)
-    monkeypatch.setattr("fts.kernel.separable.search", lambda *_: pytest.fail("searched before it warned"))
+    monkeypatch.setattr(
+        "fts.kernel.separable.search_grid", lambda *_: pytest.fail("searched before it warned")
+    )
     with pytest.raises(validation.LongRun, match="8 sensors x 9 frames"):
-        closed_form.given(observations, progress=False)
+        closed_form.condition(observations, progress=False)
 
 
 def test_a_training_on_many_samples_names_the_kernel(monkeypatch, rng):

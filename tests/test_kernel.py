@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+import fts
 from fts.domain import Domain
 from fts.equations.terms import Library
 from fts.fields.frozen import FrozenField
-from fts.kernel import closed_form, covariance, search
-from fts.kernel.covariance import Kernel, SampleAxis
-from fts.kernel.separable import ExactVariance, SeparablePosterior, condition
+from fts.kernel import closed_form, covariance, cross_validation
+from fts.kernel.covariance import FAMILIES, Kernel, KernelFamily, SampleAxis
+from fts.kernel.posterior import PosteriorVariance
+from fts.kernel.separable import ExactVariance, SeparablePosterior, condition_grid
 from fts.observations import Observations
 from fts.params.types import WeakParams
 from fts.problems.trajectories import observe, simulate
@@ -99,7 +101,9 @@ def test_left_out_errors_are_those_of_refits(circle: bool, axis: int) -> None:
     parts = _small_parts(circle)
     y = np.random.default_rng(2).standard_normal((7, 5, 4))
     spectra = [covariance.decompose(part, k) for part, k in zip(parts, KERNELS, strict=True)]
-    shortcut = search.left_out(spectra, covariance.rotate(y, spectra), NUGGET, axis, parts[axis])
+    shortcut = cross_validation.leave_group_out_of_grid(
+        spectra, covariance.rotate(y, spectra), NUGGET, axis, parts[axis]
+    )
     matrix = _dense(parts) + NUGGET * np.eye(y.size)
     place = np.indices(y.shape)[axis].ravel()
 
@@ -109,7 +113,7 @@ def test_left_out_errors_are_those_of_refits(circle: bool, axis: int) -> None:
         predicted = matrix[np.ix_(out, keep)] @ np.linalg.solve(matrix[np.ix_(keep, keep)], y.ravel()[keep])
         return float(np.mean((predicted - y.ravel()[out]) ** 2))
 
-    pairs = parts[axis].partners
+    pairs = parts[axis].neighbours
     if parts[axis].circulant:  # on a circle the last slice and the first are neighbours too
         pairs = np.vstack([pairs, [6, 0]])
     assert shortcut[0] == pytest.approx(np.mean([refit((j,)) for j in range(y.shape[axis])]), rel=1e-9)
@@ -119,7 +123,7 @@ def test_left_out_errors_are_those_of_refits(circle: bool, axis: int) -> None:
 def test_scattered_partners_are_nearest_neighbours() -> None:
     points = np.array([[0.0, 0.0], [0.1, 0.0], [1.0, 1.0], [1.0, 0.9], [0.0, 0.3]])
     part = SampleAxis(points, (1.0, 1.0), (None, None))
-    assert {tuple(pair) for pair in part.partners.tolist()} == {(0, 1), (2, 3), (0, 4)}
+    assert {tuple(pair) for pair in part.neighbours.tolist()} == {(0, 1), (2, 3), (0, 4)}
 
 
 def test_clean_data_are_interpolated() -> None:
@@ -134,7 +138,7 @@ def test_error_falls_faster_than_any_fixed_order() -> None:
     x, t = np.linspace(0, PERIOD, 61), np.linspace(0, 2, 31)
     exact = _wave(*np.meshgrid(x, t, indexing="ij"))
     errors = [
-        np.sqrt(np.mean((condition(_observations(n, n), progress=False).on_grid(x, t) - exact) ** 2))
+        np.sqrt(np.mean((condition_grid(_observations(n, n), progress=False).on_grid(x, t) - exact) ** 2))
         for n in (8, 12, 18)
     ]
     rates = [np.log(a / b) / np.log(1.5) for a, b in pairwise(errors)]
@@ -172,7 +176,7 @@ def test_derivatives_approach_those_of_the_field() -> None:
 @pytest.mark.parametrize("noise", [0.0, 0.1])
 def test_freezing_keeps_the_posterior_mean_to_the_stated_tolerance(noise: float) -> None:
     observations = _observations(40, 30, noise)
-    posterior = condition(observations, progress=False)
+    posterior = condition_grid(observations, progress=False)
     field = closed_form.freeze(posterior, observations)
     axes = (np.linspace(0, PERIOD, 101), np.linspace(0, 2, 61))
     difference = field.on_grid(*axes) - posterior.on_grid(*axes)
@@ -183,7 +187,7 @@ def test_freezing_keeps_the_posterior_mean_to_the_stated_tolerance(noise: float)
 
 def test_freezing_keeps_weak_systems() -> None:
     observations = _observations(40, 30)
-    posterior = condition(observations, progress=False)
+    posterior = condition_grid(observations, progress=False)
     library = Library.parse(["u", "u*u_x", "u_xx", "u_xxxx"])
     params = WeakParams(half_widths=(1.0, 0.4), patches=(6, 5), nodes=(40, 30), power=8)
     one, two = (
@@ -197,7 +201,7 @@ def test_freezing_keeps_weak_systems() -> None:
 @pytest.mark.parametrize("noise", [0.05, 0.2, 0.5])
 def test_noise_is_estimated_and_suppressed(noise: float) -> None:
     observations = _observations(40, 40, noise)
-    posterior = condition(observations, progress=False)
+    posterior = condition_grid(observations, progress=False)
     exact = _wave(observations.x[:, 0], observations.t)
     assert posterior.noise == pytest.approx(noise * exact.std(), rel=0.15)
     grid = observations.grid
@@ -208,7 +212,7 @@ def test_noise_is_estimated_and_suppressed(noise: float) -> None:
 
 def test_posterior_variance_is_that_of_the_dense_process() -> None:
     observations = _plane(12, 6)
-    posterior = condition(observations, progress=False)
+    posterior = condition_grid(observations, progress=False)
     axes = (np.array([0.1, 0.7]), np.array([0.2, 1.1, 1.9]), np.array([0.05, 0.5]))
     variance = posterior.variance()
     assert isinstance(variance, ExactVariance)
@@ -229,7 +233,7 @@ def test_posterior_variance_is_that_of_the_dense_process() -> None:
 
 def test_variance_is_small_at_samples_and_says_what_to_expect_between() -> None:
     observations = _observations(24, 24, noise=0.1)
-    field, variance = closed_form.fit_with_variance(observations, progress=False)
+    field, variance = fts.fit_with_variance(observations, progress=False)
     x, t = np.linspace(0, PERIOD, 80), np.linspace(0, 2, 40)
     error = field.on_grid(x, t) - _wave(*np.meshgrid(x, t, indexing="ij"))
     expected = np.sqrt(np.mean(variance.on_grid(x, t)))
@@ -249,7 +253,7 @@ def test_scattered_sensors_in_two_dimensions() -> None:
 def test_full_grids_use_one_factor_per_axis() -> None:
     trajectory = simulate("ad")
     observations = observe(trajectory, "T20", seed=42)
-    posterior = condition(observations, progress=False)
+    posterior = condition_grid(observations, progress=False)
     assert [len(part.points) for part in posterior.parts] == [51, 51, 12]
     u = closed_form.freeze(posterior, observations).on_grid(*trajectory.axes, trajectory.t)
     assert np.linalg.norm(u - trajectory.u) < 1e-3 * np.linalg.norm(trajectory.u)
@@ -259,7 +263,7 @@ def test_choice_does_not_depend_on_units() -> None:
     one = _observations(16, 12)
     scaled = Domain((0.0,), (PERIOD * 100,), 0.0, 0.02, (True,))
     two = Observations(one.x * 100, one.t / 100, 5 + 1e3 * one.y, scaled)
-    a, b = (condition(each, progress=False).choice for each in (one, two))
+    a, b = (condition_grid(each, progress=False).choice for each in (one, two))
     assert a.nugget == pytest.approx(b.nugget)
     assert b.kernels[0].lengths[0] == pytest.approx(100 * a.kernels[0].lengths[0])
     assert b.kernels[1].lengths[0] == pytest.approx(a.kernels[1].lengths[0] / 100)
@@ -287,7 +291,7 @@ def test_size_is_bounded_by_loosening_the_stated_tolerance() -> None:
     kernels = (Kernel("gaussian", (0.1,)), Kernel("gaussian", (0.04,)))
     spectra = tuple(covariance.decompose(part, k) for part, k in zip(parts, kernels, strict=True))
     weights = covariance.rotate(y, spectra) * covariance.precision(spectra, 1e-8)
-    choice = search.Choice(kernels, 1e-8, (1.0, 1.0))
+    choice = covariance.Choice(kernels, 1e-8, (1.0, 1.0))
     posterior = SeparablePosterior(
         parts=parts,
         spectra=spectra,
@@ -305,11 +309,53 @@ def test_size_is_bounded_by_loosening_the_stated_tolerance() -> None:
     assert field.made.parameters["tolerance"] > 1e-6
 
 
+MATERN = KernelFamily(
+    lambda r: (1 + 7**0.5 * r + 2.8 * r**2 + 7**1.5 / 15 * r**3) * np.exp(-(7**0.5) * np.abs(r)),
+    lambda rng, n: 1 / rng.gamma(3.5, 1 / 3.5, n),
+)
+
+
+@pytest.mark.parametrize("family", [*FAMILIES.values(), MATERN])
+def test_frequencies_are_drawn_from_the_spectrum_of_the_kernel(family: KernelFamily) -> None:
+    rng, r = np.random.default_rng(3), np.linspace(0, 3, 7)
+    w = np.concatenate([family.sample_frequencies(0.7, 1, rng).ravel() for _ in range(40)])
+    assert np.allclose(np.cos(np.outer(r, w)).mean(axis=1), family.covariance(r / 0.7), atol=0.02)
+    k = np.arange(1, 200)
+    theta = np.linspace(0, 2 * np.pi, 9)
+    series = family.fourier_coefficients(0.7, PERIOD)
+    total = series[0] + 2 * np.cos(np.outer(theta, k)) @ series[1:200]
+    assert np.allclose(total, family.covariance(2 * np.abs(np.sin(theta / 2)) / 0.7), atol=1e-6)
+
+
+@pytest.mark.parametrize("scattered", [False, True])
+def test_a_third_family_is_registered_in_one_place(monkeypatch: pytest.MonkeyPatch, scattered: bool) -> None:
+    for family in tuple(FAMILIES):
+        monkeypatch.delitem(FAMILIES, family)
+    monkeypatch.setitem(FAMILIES, "matern", MATERN)
+    observations = _observations(24, 20, noise=0.1)
+    if scattered:
+        rng = np.random.default_rng(5)
+        x, t = rng.uniform(0, PERIOD, 700), rng.uniform(0, 2, 700)
+        y = _wave(x, t)
+        observations = Observations(
+            x[:, None], t, y + 0.1 * y.std() * rng.standard_normal(700), observations.domain
+        )
+    field, variance = fts.fit_with_variance(observations, progress=False)
+    assert {kernel["family"] for kernel in field.made.parameters["kernels"]} == {"matern"}
+    assert isinstance(variance, PosteriorVariance)
+    x, t = np.linspace(0, PERIOD, 40), np.linspace(0, 2, 20)
+    truth = _wave(*np.meshgrid(x, t, indexing="ij"))
+    draws = variance.posterior.draw(field, 30, np.random.default_rng(1))
+    scatter = np.sqrt(np.mean([(draw.on_grid(x, t) - field.on_grid(x, t)) ** 2 for draw in draws]))
+    assert np.std(field.on_grid(x, t) - truth) < 0.1 * truth.std()
+    assert scatter == pytest.approx(np.sqrt(np.mean(variance.on_grid(x, t))), rel=0.25)
+
+
 def test_halves_of_a_grid_need_a_grid() -> None:
     rng = np.random.default_rng(1)
     x, t = rng.uniform(0, PERIOD, (50, 1)), rng.uniform(0, 2, 50)
     with pytest.raises(ValueError, match=r"fts\.fit, which takes any samples"):
-        condition(Observations(x, t, x[:, 0] * t, DOMAIN), progress=False)
+        condition_grid(Observations(x, t, x[:, 0] * t, DOMAIN), progress=False)
 
 
 def test_constant_data_are_refused() -> None:
@@ -333,10 +379,10 @@ def test_linear_algebra_takes_one_thread(monkeypatch: pytest.MonkeyPatch) -> Non
     def look(*_, **__):
         raise Seen(max(threads()))
 
-    monkeypatch.setattr(closed_form, "condition", look)
+    monkeypatch.setattr(closed_form, "condition_grid", look)
     observations = observe(simulate("kdv"), "S5", seed=3)
     with threadpool_limits(2, user_api="blas"):
         assert max(threads()) == 2
         with pytest.raises(Seen, match="1"):
-            closed_form.given(observations, progress=False)
+            closed_form.condition(observations, progress=False)
         assert max(threads()) == 2

@@ -11,12 +11,19 @@ import pytest
 
 import fts
 from fts.domain import Domain
-from fts.kernel import closed_form, holes, normal_equations, scattered
-from fts.kernel.covariance import Kernel, decompose, distance, kernel
-from fts.kernel.cross_validation import LeftOut, tracks
-from fts.kernel.fourier import PADDING, Box, Sums, arrange, fourier_sums, trigonometric
+from fts.kernel import closed_form, cross_validation, normal_equations, search
+from fts.kernel.covariance import FAMILIES, Choice, Kernel, decompose, distance
+from fts.kernel.cross_validation import HoldOut, tracks
+from fts.kernel.fourier import (
+    PADDING,
+    FourierBasis,
+    FourierSums,
+    arrange_samples,
+    fourier_sums,
+    trigonometric,
+)
 from fts.kernel.posterior import DrawnVariance
-from fts.kernel.separable import SeparablePosterior, condition_holed
+from fts.kernel.separable import ScatteredPosterior, SeparablePosterior, condition_partial_grid
 from fts.observations import Observations
 from fts.problems.development import development
 
@@ -26,6 +33,10 @@ DOMAINS = (
     Domain((0.0, 1.0), (1.0, 3.0), 0.0, 2.0, (False, True)),
     Domain((0.0, 1.0, 0.0), (1.0, 3.0, 1.0), 0.0, 2.0, (False, True, False)),
 )
+
+
+def _covariance_of(kernel: Kernel, r: np.ndarray) -> np.ndarray:
+    return FAMILIES[kernel.family].covariance(r)
 
 
 def _silent() -> None:
@@ -52,9 +63,9 @@ def _covariance(a: tuple, b: tuple, kernels: tuple[Kernel, ...], domain: Domain,
     if sliced == "sensors":
         periods = [e if closed else None for e, closed in zip(extents, domain.periodic, strict=True)]
     last = None if sliced == "frames" else duration * PADDING
-    matrix = kernel(kernels[1].family, distance(a[1], b[1], last) / kernels[1].lengths[0])
+    matrix = _covariance_of(kernels[1], distance(a[1], b[1], last) / kernels[1].lengths[0])
     for i, (period, length) in enumerate(zip(periods, kernels[0].lengths, strict=True)):
-        matrix = matrix * kernel(kernels[0].family, distance(a[0][:, i], b[0][:, i], period) / length)
+        matrix = matrix * _covariance_of(kernels[0], distance(a[0][:, i], b[0][:, i], period) / length)
     return matrix
 
 
@@ -69,17 +80,17 @@ def _kernels(domain: Domain) -> tuple[Kernel, ...]:
 def test_solve_is_that_of_the_dense_process(
     domain: Domain, sliced: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(normal_equations, "_FEWEST_WAVES", 1 << 15)
+    monkeypatch.setattr(normal_equations, "_FEWEST_MODES", 1 << 15)
     x, t = _cloud(domain, sliced, 250, rng)
     y = np.sin(3 * x[:, 0] + t) + 0.3 * rng.standard_normal(250)
     kernels = _kernels(domain)
-    system = normal_equations.build(Sums(arrange(x, t, domain, sliced), y), kernels, NUGGET)
-    solution = normal_equations.solve(system, system.right, tolerance=1e-10, most=2000)
+    system = normal_equations.assemble(FourierSums(arrange_samples(x, t, domain, sliced), y), kernels, NUGGET)
+    solution = system.solve(system.right, tolerance=1e-10, most=2000)
     assert solution.converged
     matrix = _covariance((x, t), (x, t), kernels, domain, sliced) + NUGGET * np.eye(250)
     wanted = _cloud(domain, "", 40, rng)
     expected = _covariance(wanted, (x, t), kernels, domain, sliced) @ np.linalg.solve(matrix, y)
-    mean = normal_equations.mean_of(system, solution.z)
+    mean = normal_equations.mean_function(system, solution.z)
     assert np.allclose(mean.at(*wanted), expected, atol=2e-4)
     axes = [np.unique(column)[:3] for column in (*wanted[0].T, wanted[1])]
     points = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, len(axes))
@@ -93,11 +104,11 @@ def test_sums_and_densities_are_those_of_the_functions(axes: int, rng: np.random
     rows = np.ones((count, 1))
     for angle, m in zip(theta, most, strict=True):
         rows = (rows[:, :, None] * trigonometric(angle, m)[:, None, :]).reshape(count, -1)
-    box, y = Box(most), rng.standard_normal(count)
+    box, y = FourierBasis(most), rng.standard_normal(count)
     z = rng.standard_normal(box.shape)
     doubled = [2 * m for m in most]
     assert np.allclose(box.values(theta, z), rows @ z.ravel(), atol=1e-9)
-    assert np.allclose(box.sums(fourier_sums(theta, y, doubled)).ravel(), rows.T @ y, atol=1e-9)
+    assert np.allclose(box.project(fourier_sums(theta, y, doubled)).ravel(), rows.T @ y, atol=1e-9)
     density = box.density(fourier_sums(theta, np.ones(count), doubled))
     applied = box.analyze(density * box.synthesize(z))
     assert np.allclose(applied.ravel(), rows.T @ (rows @ z.ravel()), atol=1e-8)
@@ -117,14 +128,14 @@ def test_a_grid_with_holes_is_the_dense_process(rng: np.random.Generator) -> Non
     xx, tt = (a[known] for a in np.meshgrid(x, t, indexing="ij"))
     y = np.sin(3 * xx + tt)
     observations = Observations(xx[:, None], tt, y, domain)
-    samples = holes.holed(observations, y)
+    samples = normal_equations.partial_grid(observations, y)
     assert samples is not None
     assert np.array_equal(samples.known, known)
     kernels = _kernels(domain)
-    system = holes._system(samples, kernels, NUGGET, samples.known)
+    system = samples.system(kernels, NUGGET, samples.known)
     solution = system.solve(samples.values)
     assert solution.converged
-    choice = holes.Choice(kernels, NUGGET, (0.0, 0.0))
+    choice = Choice(kernels, NUGGET, (0.0, 0.0))
     process = SeparablePosterior(
         parts=samples.parts,
         spectra=system.spectra,
@@ -142,10 +153,10 @@ def test_a_grid_with_holes_is_the_dense_process(rng: np.random.Generator) -> Non
     axes = np.linspace(0, 2, 7), np.linspace(-1, 1, 5)
     where = tuple(a.ravel() for a in np.meshgrid(*axes, indexing="ij"))
     ks, kt = kernels
-    times = kernel(kt.family, distance(tt, tt, None) / kt.lengths[0])
-    matrix = kernel(ks.family, distance(xx, xx, 2.0) / ks.lengths[0]) * times + NUGGET * np.eye(len(y))
-    rows = kernel(ks.family, distance(where[0], xx, 2.0) / ks.lengths[0])
-    rows = rows * kernel(kt.family, distance(where[1], tt, None) / kt.lengths[0])
+    times = _covariance_of(kt, distance(tt, tt, None) / kt.lengths[0])
+    matrix = _covariance_of(ks, distance(xx, xx, 2.0) / ks.lengths[0]) * times + NUGGET * np.eye(len(y))
+    rows = _covariance_of(ks, distance(where[0], xx, 2.0) / ks.lengths[0])
+    rows = rows * _covariance_of(kt, distance(where[1], tt, None) / kt.lengths[0])
     assert np.allclose(process.on_grid(*axes).ravel(), rows @ np.linalg.solve(matrix, y), atol=1e-5)
 
 
@@ -165,10 +176,10 @@ TRUTH = _wave(*np.meshgrid(*GRID, indexing="ij"))
 
 
 @pytest.fixture(scope="module")
-def noisy() -> tuple[Observations, scattered.ScatteredPosterior]:
+def noisy() -> tuple[Observations, ScatteredPosterior]:
     observations = _random(800, 0.1)
-    posterior = closed_form.given(observations, progress=False)
-    assert isinstance(posterior, scattered.ScatteredPosterior)
+    posterior = closed_form.condition(observations, progress=False)
+    assert isinstance(posterior, ScatteredPosterior)
     return observations, posterior
 
 
@@ -208,7 +219,7 @@ def test_noise_along_tracks_does_not_hide_what_lies_between_them() -> None:
     """A layout on which samples left out singly chose a kernel that errs by a third."""
     kdv = fts.simulate("kdv")
     observations = fts.observe(kdv, "D20", seed=46, noise=0.1)
-    posterior = closed_form.given(observations, progress=False)
+    posterior = closed_form.condition(observations, progress=False)
     error = np.linalg.norm(posterior.on_grid(*kdv.axes, kdv.t) - kdv.u) / np.linalg.norm(kdv.u)
     assert error < 0.15
     between, single = posterior.choice.errors
@@ -221,7 +232,7 @@ def test_samples_are_not_given_up_for_what_nothing_predicts() -> None:
     take a part of the field for noise."""
     _, mkdv = development("mkdv")
     observations = fts.observe(mkdv, "D20", seed=9, noise=0.1)
-    posterior = closed_form.given(observations, progress=False)
+    posterior = closed_form.condition(observations, progress=False)
     between, single = posterior.choice.errors
     assert between > 4 * single
     assert posterior.noise == pytest.approx(0.1 * mkdv.u.std(), rel=0.1)
@@ -235,7 +246,7 @@ def test_the_variance_is_enough_for_every_way_of_leaving_out() -> None:
     kernels = Kernel("gaussian", (0.08,)), Kernel("gaussian", (1.2,))
 
     def variance(ways: list) -> float:
-        left = LeftOut(observations, values, "", ways, np.random.default_rng(5))
+        left = HoldOut(observations, values, "", ways, np.random.default_rng(5))
         return left.calibration(kernels, 1e-5, rng)()
 
     both, alone, between = (variance(ways) for ways in ([tiles, None], [None], [tiles]))
@@ -244,7 +255,7 @@ def test_the_variance_is_enough_for_every_way_of_leaving_out() -> None:
 
 
 def test_clean_scattered_samples_are_interpolated() -> None:
-    posterior = closed_form.given(_random(600, 0.0), progress=False)
+    posterior = closed_form.condition(_random(600, 0.0), progress=False)
     assert np.std(posterior.on_grid(*GRID) - TRUTH) < 2e-3 * TRUTH.std()
 
 
@@ -263,11 +274,11 @@ def test_variance_covers_what_the_field_misses(noisy: tuple) -> None:
 
 def test_order_units_and_origin_do_not_matter(noisy: tuple) -> None:
     observations, posterior = noisy
-    again = closed_form.given(observations, progress=False)
+    again = closed_form.condition(observations, progress=False)
     assert np.array_equal(again.on_grid(*GRID), posterior.on_grid(*GRID))
     o, d = observations, observations.domain
     scaled = Domain((0.0,), (20.0,), -3.0, 3.0, d.periodic)
-    other = closed_form.given(Observations(10 * o.x, 3 * o.t, 5 * o.y + 7, scaled), progress=False)
+    other = closed_form.condition(Observations(10 * o.x, 3 * o.t, 5 * o.y + 7, scaled), progress=False)
     moved = 5 * posterior.on_grid(*GRID) + 7
     assert np.allclose(other.on_grid(10 * GRID[0], 3 * GRID[1]), moved, atol=1e-3 * moved.std())
 
@@ -286,7 +297,7 @@ def _sensors(jitter: float, drop: int) -> Observations:
 @pytest.mark.parametrize(("jitter", "drop"), [(0.0, 1), (1e-3, 0), (0.0, 180)])
 def test_holes_and_own_clocks_keep_the_quality_of_the_grid(jitter: float, drop: int) -> None:
     def error(observations: Observations) -> float:
-        posterior = closed_form.given(observations, progress=False)
+        posterior = closed_form.condition(observations, progress=False)
         return float(np.std(posterior.on_grid(*GRID) - TRUTH) / TRUTH.std())
 
     allowed = 1.15 if drop < 2 else 1.6  # a third of the samples is a fifth of the accuracy
@@ -298,22 +309,22 @@ def test_what_fills_holes_does_not_pass_for_noise(monkeypatch: pytest.MonkeyPatc
     x, t = (np.arange(30) + 0.5) / 15, np.linspace(-1, 1, 40)
     xx, tt = (a.ravel() for a in np.meshgrid(x, t, indexing="ij"))
     keep = np.random.default_rng(5).random(xx.size) < 0.7
-    assert keep.sum() > holes.MOST
+    assert keep.sum() > cross_validation.MOST_DENSE
 
     def error(kept: np.ndarray) -> float:
         samples = Observations(xx[kept, None], tt[kept], _wave(xx, tt)[kept], DOMAINS[0])
-        posterior = closed_form.given(samples, progress=False)
+        posterior = closed_form.condition(samples, progress=False)
         return float(np.std(posterior.on_grid(*GRID) - TRUTH) / TRUTH.std())
 
     holed = error(keep)
     assert holed < 1e-5
-    monkeypatch.setattr(holes, "_refined", lambda *_: None)
+    monkeypatch.setattr(search, "_refined", lambda *_: None)
     assert error(keep) > 100 * holed
 
 
 def test_few_holes_converge_to_the_full_grid() -> None:
-    full = closed_form.given(_sensors(0.0, 0), progress=False)
-    one = condition_holed(_sensors(0.0, 1), np.random.default_rng(0), _silent)
+    full = closed_form.condition(_sensors(0.0, 0), progress=False)
+    one = condition_partial_grid(_sensors(0.0, 1), np.random.default_rng(0), _silent)
     assert one is not None
     assert np.std(one.on_grid(*GRID) - full.on_grid(*GRID)) < 0.02 * TRUTH.std()
     claimed, exact = (p.variance().on_grid(*GRID) for p in (one, full))
@@ -342,14 +353,14 @@ def test_constant_samples_are_refused() -> None:
 
 def test_large_grids_are_searched_on_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
     observations = _sensors(0.0, 0)
-    whole = closed_form.given(observations, progress=False)
+    whole = closed_form.condition(observations, progress=False)
     monkeypatch.setattr("fts.kernel.search._SLICES", 14)
     sizes = []
     monkeypatch.setattr(
         "fts.kernel.search.decompose", lambda part, k: sizes.append(len(part.points)) or decompose(part, k)
     )
     monkeypatch.setattr("fts.kernel.search._OPERATIONS", 4 * 14**3)
-    thinned = closed_form.given(observations, progress=False)
+    thinned = closed_form.condition(observations, progress=False)
     assert max(sizes) <= 14
     errors = [np.std(p.on_grid(*GRID) - TRUTH) for p in (whole, thinned)]
     assert errors[1] < 1.5 * errors[0]

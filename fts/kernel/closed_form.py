@@ -15,10 +15,15 @@ from tqdm.auto import tqdm
 
 from fts.fields.frozen import FrozenField, provenance_of
 from fts.fields.series import Basis, SeriesCoefficients, SeriesFeatures, transform
-from fts.kernel import scattered
-from fts.kernel.posterior import Posterior, PosteriorVariance
-from fts.kernel.separable import BAR_DELAY, condition, condition_holed, refuse_constant
-from fts.kernel.travelling_search import travel
+from fts.kernel.posterior import Posterior
+from fts.kernel.separable import (
+    BAR_DELAY,
+    condition_grid,
+    condition_partial_grid,
+    condition_scattered,
+    refuse_constant,
+)
+from fts.kernel.travelling_search import choose_travelling
 from fts.observations import Observations
 
 # Error of freezing in deviations of the data: 1e-6, or a thousandth of the noise where that is more, or what
@@ -32,49 +37,28 @@ _SHORTEST = 32  # functions per axis to begin with
 
 def fit(observations: Observations, *, progress: bool = True) -> FrozenField:
     """The posterior mean given the observations, frozen."""
-    return freeze(given(observations, progress=progress), observations)
-
-
-def fit_with_variance(
-    observations: Observations, *, progress: bool = True
-) -> tuple[FrozenField, PosteriorVariance]:
-    """The frozen posterior mean, and the posterior variance as a field."""
-    posterior = given(observations, progress=progress)
-    return freeze(posterior, observations), posterior.variance()
-
-
-def fit_travelling(observations: Observations, *, progress: bool = True) -> FrozenField:
-    """The same with a kernel that travels, where that predicts left-out samples clearly better."""
-    return freeze(travelled(observations, progress=progress), observations)
-
-
-def fit_travelling_with_variance(
-    observations: Observations, *, progress: bool = True
-) -> tuple[FrozenField, PosteriorVariance]:
-    """The same, and the posterior variance as a field."""
-    posterior = travelled(observations, progress=progress)
-    return freeze(posterior, observations), posterior.variance()
+    return freeze(condition(observations, progress=progress), observations)
 
 
 @one_thread
-def travelled(observations: Observations, *, progress: bool = True) -> Posterior:
-    """The process given the observations, travelling where that predicts left-out samples clearly better."""
-    separable = given(observations, progress=progress)
-    with tqdm(desc="speeds", unit="step", disable=not progress, delay=BAR_DELAY) as bar:
-        return travel(observations, separable, bar.update)
-
-
-@one_thread
-def given(observations: Observations, *, progress: bool = True) -> Posterior:
+def condition(observations: Observations, *, progress: bool = True) -> Posterior:
     """The process given the observations: on a sensor x frame grid, on one with holes, or anywhere."""
     if observations.grid is not None:
-        return condition(observations, progress=progress)
+        return condition_grid(observations, progress=progress)
     refuse_constant(observations.y)
     rng = np.random.default_rng(_SEED)
     with tqdm(desc="fit", unit="step", disable=not progress, delay=BAR_DELAY) as bar:
-        return condition_holed(observations, rng, bar.update) or scattered.condition(
+        return condition_partial_grid(observations, rng, bar.update) or condition_scattered(
             observations, rng, bar.update
         )
+
+
+@one_thread
+def condition_travelling(observations: Observations, *, progress: bool = True) -> Posterior:
+    """The process given the observations, travelling where that predicts left-out samples clearly better."""
+    separable = condition(observations, progress=progress)
+    with tqdm(desc="speeds", unit="step", disable=not progress, delay=BAR_DELAY) as bar:
+        return choose_travelling(observations, separable, bar.update)
 
 
 @one_thread

@@ -1,35 +1,61 @@
-"""Covariances of a separable Gaussian process: kernels of a distance, and one matrix per axis of the samples.
+"""Kernels with their spectra and samplers, and one kernel matrix per axis of the samples.
 
 The covariance of samples on a product grid is K_1 (x) ... (x) K_n + s I, one factor per axis. Its
 eigenvectors are products of the factors' eigenvectors, so a solve costs a few small matrix products.
 
-Functions drawn from a prior: sums of random waves, whose spectrum is the kernel's.
+Functions drawn from the prior are sums of random Fourier features, whose frequencies have the kernel's
+spectral density.
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Complex, Float, Int
+from scipy import fft
 
 from fts.domain import Domain
 
-Family = Literal["gaussian", "rational"]
-FAMILIES: tuple[Family, ...] = ("gaussian", "rational")
+_FINEST = 1 << 14  # points on a circle where a kernel is sampled for its Fourier coefficients
+_FEATURES = 1000  # random Fourier features of a drawn function
 
 
-def kernel(family: Family, r: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-    """exp(-r^2 / 2), or the rational quadratic (1 + r^2 / 4)^-2, whose spectrum decays only exponentially."""
-    # Both are infinitely smooth: fourth derivatives of the field exist. The rational one expects analyticity
-    # in a strip, as of a soliton, rather than in the whole plane, and overshoots less in wide gaps.
-    if family == "gaussian":
-        return np.exp(-0.5 * r**2)
-    if family == "rational":
-        return (1 + r**2 / 4) ** -2
-    raise ValueError(f"unknown kernel family {family!r}: choose one of {FAMILIES}")
+@dataclass(frozen=True)
+class KernelFamily:
+    """A kernel of unit length scale, k(r) = E exp(-v r^2 / 2): a mixture of Gaussians, positive everywhere.
+
+    `precisions` draws v, or is None for a single Gaussian.
+    """
+
+    covariance: Callable[[Float[np.ndarray, "..."]], Float[np.ndarray, "..."]]
+    precisions: Callable[[np.random.Generator, int], Float[np.ndarray, " n"]] | None = None
+
+    def fourier_coefficients(self, length: float, period: float) -> Float[np.ndarray, " k"]:
+        """S_0, S_1, ... of the kernel of the chord around a circle; k(0) = S_0 + 2 sum S_k."""
+        step = np.arange(_FINEST) / _FINEST
+        values = self.covariance(period / (np.pi * length) * np.sin(np.pi * step))
+        return np.maximum(np.real(np.asarray(fft.rfft(values))) / _FINEST, 0)
+
+    def sample_frequencies(
+        self, length: float, dimension: int, rng: np.random.Generator
+    ) -> Float[np.ndarray, "d features"]:
+        """Frequencies of random Fourier features, from the kernel's spectral density."""
+        frequencies = rng.standard_normal((dimension, _FEATURES)) / length
+        if self.precisions is None:
+            return frequencies
+        return frequencies * np.sqrt(self.precisions(rng, _FEATURES))
+
+
+# The one place that knows a family. Both are infinitely smooth: fourth derivatives of the field exist. The
+# spectrum of the rational quadratic (1 + r^2 / 4)^-2 decays only exponentially: it expects analyticity in a
+# strip, as of a soliton, rather than in the whole plane, and overshoots less in wide gaps.
+GAUSSIAN = KernelFamily(lambda r: np.exp(-0.5 * r**2))
+FAMILIES: dict[str, KernelFamily] = {
+    "gaussian": GAUSSIAN,
+    "rational": KernelFamily(lambda r: (1 + r**2 / 4) ** -2, lambda rng, n: rng.gamma(2.0, 0.5, n)),
+}
 
 
 def distance(
@@ -47,8 +73,28 @@ def distance(
 class Kernel:
     """The kernel of one factor: a family, and one length scale per coordinate (their product is taken)."""
 
-    family: Family
+    family: str
     lengths: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if self.family not in FAMILIES:
+            raise ValueError(f"unknown kernel family {self.family!r}: choose one of {tuple(FAMILIES)}")
+
+    def covariance(self, distances: Sequence[Float[np.ndarray, "..."]]) -> Float[np.ndarray, "..."]:
+        """The product over the coordinates, given the distances along each."""
+        values = np.ones(distances[0].shape)
+        for r, length in zip(distances, self.lengths, strict=True):
+            values *= FAMILIES[self.family].covariance(r / length)
+        return values
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a search chose, and the root mean square error of each way of leaving samples out."""
+
+    kernels: tuple[Kernel, ...]
+    nugget: float
+    errors: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -70,10 +116,10 @@ class SampleAxis:
     @cached_property
     def distances(self) -> tuple[np.ndarray, ...]:
         """Distances between all points, per coordinate."""
-        return tuple(distance(x, x, period) for x, period in zip(self.points.T, self.periods, strict=True))
+        return self.distances_from(self.points)
 
     @cached_property
-    def partners(self) -> Int[np.ndarray, "pairs 2"]:
+    def neighbours(self) -> Int[np.ndarray, "pairs 2"]:
         """Pairs left out together: neighbours along an axis; a point and its nearest among scattered ones."""
         n = len(self.points)
         if len(self.periods) == 1:
@@ -91,19 +137,18 @@ class SampleAxis:
         keep = np.linalg.norm(columns, axis=0) > 0.5  # sin 0 and, for even n, the sine at Nyquist vanish
         return columns[:, keep] / np.linalg.norm(columns[:, keep], axis=0)
 
-    def cross(self, points: Float[np.ndarray, "m k"], chosen: Kernel) -> Float[np.ndarray, "m n"]:
-        """k(point, sample) for all pairs."""
-        values = np.ones((len(points), len(self.points)))
-        for x, own, period, length in zip(points.T, self.points.T, self.periods, chosen.lengths, strict=True):
-            values *= kernel(chosen.family, distance(x, own, period) / length)
-        return values
+    def subset(self, rows: np.ndarray) -> "SampleAxis":
+        """The same axis with some of its points, or with points repeated."""
+        return SampleAxis(self.points[rows], self.extents, self.periods)
 
-    def of_distances(self, distances: Sequence[np.ndarray], chosen: Kernel) -> np.ndarray:
-        """The product of the coordinates' kernels."""
-        values = np.ones(distances[0].shape)
-        for d, length in zip(distances, chosen.lengths, strict=True):
-            values *= kernel(chosen.family, d / length)
-        return values
+    def distances_from(self, points: Float[np.ndarray, "m k"]) -> tuple[np.ndarray, ...]:
+        """Distances between points and samples, per coordinate."""
+        axes = zip(points.T, self.points.T, self.periods, strict=True)
+        return tuple(distance(x, sample, period) for x, sample, period in axes)
+
+    def cross(self, points: Float[np.ndarray, "m k"], kernel: Kernel) -> Float[np.ndarray, "m n"]:
+        """k(point, sample) for all pairs."""
+        return kernel.covariance(self.distances_from(points))
 
 
 @dataclass(frozen=True)
@@ -130,15 +175,15 @@ def factors(
     return *space, time
 
 
-def decompose(factor: SampleAxis, chosen: Kernel) -> Spectrum:
-    """Eigendecomposition of the factor's kernel matrix; by FFT for equidistant points on a circle."""
-    if factor.circulant:
-        row = factor.cross(factor.points[:1], chosen)[0]
+def decompose(axis: SampleAxis, kernel: Kernel) -> Spectrum:
+    """Eigendecomposition of the axis' kernel matrix; by FFT for equidistant points on a circle."""
+    if axis.circulant:
+        row = axis.cross(axis.points[:1], kernel)[0]
         values = np.fft.rfft(row).real
         # Every wavenumber owns a cosine and a sine, but for 0 and Nyquist.
         doubled = np.repeat(values, 2)[1 : len(row) + 1]
-        return Spectrum(np.maximum(doubled, 0), factor.modes)
-    values, vectors = np.linalg.eigh(factor.of_distances(factor.distances, chosen))
+        return Spectrum(np.maximum(doubled, 0), axis.modes)
+    values, vectors = np.linalg.eigh(kernel.covariance(axis.distances))
     # Rounding leaves tiny negative eigenvalues on a matrix that is positive.
     return Spectrum(np.maximum(values, 0), vectors)
 
@@ -160,46 +205,41 @@ def precision(spectra: Sequence[Spectrum], nugget: float) -> np.ndarray:
     return 1 / (functools.reduce(np.multiply.outer, [s.values for s in spectra]) + nugget)
 
 
-_WAVES = 1000
+def sample_frequencies(
+    axis: SampleAxis, kernel: Kernel, rng: np.random.Generator
+) -> list[Float[np.ndarray, "k features"]]:
+    """Frequencies of random Fourier features per coordinate; two components where the axis is a circle."""
+    family = FAMILIES[kernel.family]
+    coordinates = zip(axis.periods, kernel.lengths, strict=True)
+    return [family.sample_frequencies(length, 1 if p is None else 2, rng) for p, length in coordinates]
 
 
-def wave_vectors(
-    part: SampleAxis, chosen: Kernel, rng: np.random.Generator
-) -> list[Float[np.ndarray, "k waves"]]:
-    """Wave vectors per coordinate, from the kernel's spectrum; two components where the axis is a circle."""
-    result = []
-    for period, length in zip(part.periods, chosen.lengths, strict=True):
-        wave = rng.standard_normal((1 if period is None else 2, _WAVES)) / length
-        if chosen.family == "rational":  # a Gaussian whose precision is Gamma(2, 1/2)
-            wave = wave * np.sqrt(rng.gamma(2.0, 0.5, _WAVES))
-        result.append(wave)
-    return result
-
-
-def phases(part: SampleAxis, points: np.ndarray, waves: list[np.ndarray]) -> Complex[np.ndarray, "n waves"]:
+def fourier_features(
+    axis: SampleAxis, points: Float[np.ndarray, "n k"], frequencies: Sequence[np.ndarray]
+) -> Complex[np.ndarray, "n features"]:
     """exp(i w . x) at the points; a circle is embedded in the plane, as for its kernel."""
-    phase = np.zeros((len(points), _WAVES))
-    for x, period, wave in zip(points.T, part.periods, waves, strict=True):
+    phase = np.zeros((len(points), _FEATURES))
+    for x, period, w in zip(points.T, axis.periods, frequencies, strict=True):
         if period is None:
-            place = x[:, None] - part.points[:, 0].mean()
+            position = x[:, None] - axis.points[:, 0].mean()
         else:
             angle = 2 * np.pi * x / period
-            place = period / (2 * np.pi) * np.column_stack([np.cos(angle), np.sin(angle)])
-        phase += place @ wave
+            position = period / (2 * np.pi) * np.column_stack([np.cos(angle), np.sin(angle)])
+        phase += position @ w
     return np.exp(1j * phase)
 
 
-def on_product(weights: np.ndarray, factors: list[np.ndarray]) -> np.ndarray:
-    """sum over waves of Re(weight * product of the factors' phases), shaped like the sample grid."""
-    *space, last = factors
+def feature_weights(shape: tuple[int, ...], rng: np.random.Generator) -> Complex[np.ndarray, "..."]:
+    """Weights of the features for functions of unit variance: an array of this shape of them."""
+    size = (*shape, _FEATURES)
+    return (rng.standard_normal(size) + 1j * rng.standard_normal(size)) / np.sqrt(_FEATURES)
+
+
+def sum_features(weights: np.ndarray, features: Sequence[np.ndarray]) -> np.ndarray:
+    """Re sum of weight * product of the axes' features, on the product grid of the axes."""
+    *space, last = features
     rows = weights[None, :]
-    for factor in space:
-        rows = (rows[:, None, :] * factor[None, :, :]).reshape(-1, len(weights))
+    for feature in space:
+        rows = (rows[:, None, :] * feature[None, :, :]).reshape(-1, len(weights))
     values = np.real(rows) @ np.real(last).T - np.imag(rows) @ np.imag(last).T
-    return values.reshape(*(len(factor) for factor in factors))
-
-
-def weights(shape: tuple[int, ...], rng: np.random.Generator) -> Complex[np.ndarray, "..."]:
-    """Weights of the waves for functions of unit variance: an array of this shape of them."""
-    size = (*shape, _WAVES)
-    return (rng.standard_normal(size) + 1j * rng.standard_normal(size)) / np.sqrt(_WAVES)
+    return values.reshape(*(len(feature) for feature in features))

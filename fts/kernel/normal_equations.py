@@ -1,18 +1,15 @@
-"""Preconditioned conjugate gradients on arrays of any shape.
+"""Samples by group and Fourier mode -> the normal equations of a Gaussian process, and their solution.
 
-Samples by slices and waves -> the normal equations of a Gaussian process, and the function they give.
+u = sum_rk lambda_r^1/2 S_k^1/2 w_rk phi_r e_k: products of Fourier modes e_k along axes where samples lie
+anywhere and of eigenvectors phi_r along those where they come in groups. The coefficients w are white
+beforehand, and so are z = V^T w for rotations V per axis; given the samples z solves
+(Phi^T Phi + s) z = Phi^T y. The V are those that make the normal matrix of each axis alone diagonal: their
+product is the preconditioner, and what lives beside the samples, half of a closed open axis, is left out
+because they say nothing of it.
 
-u = sum_rk lambda_r^1/2 S_k^1/2 w_rk phi_r e_k: products of waves e_k along axes where samples lie anywhere
-and of eigenvectors phi_r along those where they come in slices. The coefficients w are white beforehand, and
-so are z = V^T w for rotations V per axis; given the samples z solves (Phi^T Phi + s) z = Phi^T y. The V are
-those that make the normal matrix of each axis alone diagonal: their product is the preconditioner, and what
-lives beside the samples, half of a closed open axis, is left out because they say nothing of it.
-
-Functions drawn from the prior of slices and waves, and what a refit to their samples makes of them.
-
-Samples -> seconds that a fit will take on one core, estimated before the long part of it begins.
-
-Measured on one core of a laptop-like machine; a factor of two either way is what to expect.
+On a sensor x frame grid with holes u = m + V lambda^1/2 z in the eigenbasis of the full grid, and z solves
+(lambda^1/2 V^T M V lambda^1/2 + s) z = lambda^1/2 V^T M y with M = 1 where there is a sample. Holes that are
+spread leave V^T M V close to the share of samples times the identity, which is the preconditioner.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,21 +18,40 @@ from functools import cached_property, reduce
 from math import prod
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from fts.domain import grid_points
 from fts.kernel.covariance import (
+    FAMILIES,
     Kernel,
     SampleAxis,
     Spectrum,
     decompose,
+    factors,
+    feature_weights,
+    fourier_features,
     multiply,
-    phases,
-    wave_vectors,
-    weights,
+    rotate,
+    sample_frequencies,
 )
-from fts.kernel.fourier import Arranged, Box, Sums, trigonometric
-from fts.observations import unique_rows
+from fts.kernel.fourier import FourierBasis, FourierSums, SampleLayout, trigonometric
+from fts.observations import Observations, tensor_axes, unique_rows
+
+# Modes whose prior variance is below this of what the samples leave open, or of the largest, change nothing.
+_NEGLIGIBLE, _LEAST = 1e-4, 1e-13
+_MODES_PER_SAMPLE, _FEWEST_MODES = 2, 1 << 12  # beyond these the smallest modes are dropped
+_ROUNDING = 1e-13  # eigenvalues below this of the largest are rounding
+_FFT = 300  # operations of matrix products that take as long as transforms, per point of their grid
+_GRID_ROUNDING, _LEAST_NUGGET = 1e-15, 1e-14  # the same on a grid with holes, and its least nugget
+MOST_PER_SAMPLE = 4  # points of the grid per sample beyond which samples count as scattered
+_BLOCK = 4096  # points whose covariances with the samples are computed at once
+_DRAW_TOLERANCE, _DRAW_STEPS = 1e-3, 300  # a draw is one of many: its solve may stop early
+
+# Seconds on one core of a laptop-like machine, of which a factor of two either way is to be expected: per
+# point of the grid in one step of conjugate gradients, and per sample and Fourier sum by the number of axes.
+_POINT, _SUM = 3e-8, (2e-7, 1e-6, 1e-5)
+# Steps of all solves with all samples: the error of what is left out, draws that calibrate it, the field.
+_STEPS, _SUMS = 400, 20
 
 Linear = Callable[[np.ndarray], np.ndarray]
 
@@ -50,6 +66,7 @@ class Solution:
     converged: bool
 
 
+# By hand: SciPy's cg tests convergence in another norm and returns neither steps nor residual.
 def conjugate_gradients(
     apply: Linear,
     precondition: Linear,
@@ -57,17 +74,14 @@ def conjugate_gradients(
     *,
     tolerance: float,
     most: int,
-    start: Float[np.ndarray, "..."] | None = None,
 ) -> Solution:
     """z with apply(z) = right, to `tolerance` of the right side in the preconditioner's norm."""
-    z = np.zeros_like(right) if start is None else start.copy()
-    r = right - apply(z) if start is not None else right.copy()
+    z, r = np.zeros_like(right), right.copy()
     p = precondition(r)
     product = float(np.vdot(r, p))
-    goal = tolerance**2 * float(np.vdot(right, precondition(right)))
-    for step in range(most):
-        if product <= goal:
-            return Solution(z, step, _ratio(product, goal, tolerance), converged=True)
+    goal = tolerance**2 * product
+    steps = 0
+    while product > goal and steps < most:
         a = apply(p)
         length = product / float(np.vdot(p, a))
         z += length * p
@@ -75,48 +89,38 @@ def conjugate_gradients(
         q = precondition(r)
         product, before = float(np.vdot(r, q)), product
         p = q + product / before * p
-    return Solution(z, most, _ratio(product, goal, tolerance), converged=product <= goal)
-
-
-def _ratio(product: float, goal: float, tolerance: float) -> float:
-    return tolerance * float(np.sqrt(product / goal)) if goal > 0 else 0.0
-
-
-# Waves whose prior variance is below this of what the samples leave open, or of the largest, change nothing.
-_NEGLIGIBLE, _LEAST = 1e-4, 1e-13
-_WAVES_PER_SAMPLE, _FEWEST_WAVES = 2, 1 << 12  # beyond these the smallest waves are dropped
-_ROUNDING = 1e-13  # eigenvalues below this of the largest are rounding
-_FFT = 300  # operations of matrix products that take as long as transforms, per point of their grid
-_BLOCK = 4096
+        steps += 1
+    residual = tolerance * float(np.sqrt(product / goal)) if goal > 0 else 0.0
+    return Solution(z, steps, residual, converged=product <= goal)
 
 
 @dataclass(frozen=True)
-class System:
+class NormalEquations:
     """The normal equations of one choice of kernels."""
 
-    layout: Arranged
+    layout: SampleLayout
     kernels: tuple[Kernel, ...]
     nugget: float
-    box: Box
-    spectrum: Spectrum  # of the slices
-    roots: tuple[np.ndarray, ...]  # S^1/2 of each function, per axis of waves
+    basis: FourierBasis
+    spectrum: Spectrum  # of the groups
+    roots: tuple[np.ndarray, ...]  # S^1/2 of each function, per Fourier axis
     density: Float[np.ndarray, "..."]
     right: Float[np.ndarray, "..."]
     marginals: tuple[Spectrum, ...]
 
     @cached_property
     def root(self) -> np.ndarray:
-        """S^1/2 over the box."""
+        """S^1/2 over the basis."""
         return reduce(np.multiply.outer, self.roots)
 
     @cached_property
-    def features(self) -> Float[np.ndarray, "S r"]:
-        """lambda^1/2 phi at the slices."""
+    def group_features(self) -> Float[np.ndarray, "G r"]:
+        """lambda^1/2 phi at the groups."""
         return self.spectrum.vectors * np.sqrt(self.spectrum.values)
 
     @cached_property
     def functions(self) -> tuple[Float[np.ndarray, "K k"], ...]:
-        """S^1/2 V per axis of waves: the series of the functions whose coefficients are z."""
+        """S^1/2 V per Fourier axis: the series of the functions whose coefficients are z."""
         return tuple(root[:, None] * m.vectors for root, m in zip(self.roots, self.marginals, strict=True))
 
     def apply(self, z: np.ndarray) -> np.ndarray:
@@ -126,32 +130,36 @@ class System:
     def normal(self, z: np.ndarray) -> np.ndarray:
         """Phi^T Phi z."""
         if self._tables is not None:
-            values = along(z, self._tables)
-            return along(self.density * values, [table.T for table in self._tables])
-        values = self.box.synthesize(along(z, (self.features, *self.functions)))
-        return self.project(self.box.analyze(self.density * values))
+            values = apply_along_axes(z, self._tables)
+            return apply_along_axes(self.density * values, [table.T for table in self._tables])
+        values = self.basis.synthesize(apply_along_axes(z, (self.group_features, *self.functions)))
+        return self.project(self.basis.analyze(self.density * values))
 
     def project(self, sums: np.ndarray) -> np.ndarray:
-        """From sums over the samples of each slice to the coefficients."""
-        return along(sums, (self.features.T, *(f.T for f in self.functions)))
+        """From sums over the samples of each group to the coefficients."""
+        return apply_along_axes(sums, (self.group_features.T, *(f.T for f in self.functions)))
 
     def precondition(self, z: np.ndarray) -> np.ndarray:
         """The inverse for samples that fill the product of their marginals."""
         return z / self._diagonal
 
+    def solve(self, right: np.ndarray, *, tolerance: float, most: int) -> Solution:
+        """White coefficients given the sums on the right."""
+        return conjugate_gradients(self.apply, self.precondition, right, tolerance=tolerance, most=most)
+
     @cached_property
     def _tables(self) -> list[np.ndarray] | None:
         """The functions on the grid, where products with them are cheaper than transforms."""
-        shape, grid = [f.shape[1] for f in self.functions], self.box.grid
-        rest, operations = self.layout.slices * prod(shape), 0
+        shape, grid = [f.shape[1] for f in self.functions], self.basis.grid
+        rest, operations = self.layout.groups * prod(shape), 0
         for k, n in zip(shape, grid, strict=True):
             operations += 4 * rest * n
             rest = rest // k * n
         if operations > _FFT * self.density.size:
             return None
         turns = (2 * np.pi * np.arange(n) / n for n in grid)
-        on_grid = zip(turns, self.box.most, self.functions, strict=True)
-        return [self.features, *(trigonometric(theta, m) @ f for theta, m, f in on_grid)]
+        on_grid = zip(turns, self.basis.most, self.functions, strict=True)
+        return [self.group_features, *(trigonometric(theta, m) @ f for theta, m, f in on_grid)]
 
     @property
     def freedom(self) -> float:
@@ -160,111 +168,117 @@ class System:
 
     @cached_property
     def _diagonal(self) -> np.ndarray:
-        share = self.layout.count / self.layout.slices
+        share = self.layout.count / self.layout.groups
         values = [share * self.spectrum.values, *(marginal.values for marginal in self.marginals)]
         return reduce(np.multiply.outer, values) + self.nugget
 
 
-def build(sums: Sums, kernels: tuple[Kernel, ...], nugget: float) -> System:
+def assemble(sums: FourierSums, kernels: tuple[Kernel, ...], nugget: float) -> NormalEquations:
     """The normal equations for these kernels and this nugget, in units of the kernel's variance."""
     layout = sums.layout
-    spectrum = _slices(layout, kernels)
-    lines, box = waves_of(layout, kernels, nugget, len(spectrum.values))
+    spectrum = _group_spectrum(layout, kernels)
+    coefficients, basis = resolved_modes(layout, kernels, nugget, len(spectrum.values))
     roots = tuple(
-        np.sqrt(np.concatenate([line[: m + 1], line[1 : m + 1]]))
-        for line, m in zip(lines, box.most, strict=True)
+        np.sqrt(np.concatenate([c[: m + 1], c[1 : m + 1]]))
+        for c, m in zip(coefficients, basis.most, strict=True)
     )
-    ones, values = sums.of(box.most)
-    density = np.stack([box.density(one) for one in ones])
-    told = _NEGLIGIBLE * nugget / layout.count
-    marginals = tuple(_marginal(ones.sum(axis=0), axis, box, root, told) for axis, root in enumerate(roots))
-    system = System(layout, kernels, nugget, box, spectrum, roots, density, np.empty(0), marginals)
-    return replace(system, right=system.project(np.stack([box.sums(value) for value in values])))
+    ones, values = sums.up_to(basis.most)
+    density = np.stack([basis.density(each) for each in ones])
+    least = _NEGLIGIBLE * nugget / layout.count
+    marginals = tuple(_marginal(ones.sum(axis=0), i, basis, root, least) for i, root in enumerate(roots))
+    system = NormalEquations(layout, kernels, nugget, basis, spectrum, roots, density, np.empty(0), marginals)
+    return replace(system, right=system.project(np.stack([basis.project(each) for each in values])))
 
 
-def waves_of(
-    layout: Arranged, kernels: Sequence[Kernel], nugget: float, slices: int
-) -> tuple[list[np.ndarray], Box]:
-    """Spectra along the axes of waves, and the waves that the samples can tell from nothing."""
-    lines = [
-        c.spectrum(k.family, k.lengths[0])
-        for c, k in zip(layout.circles, layout.wave_kernels(kernels), strict=True)
+def resolved_modes(
+    layout: SampleLayout, kernels: Sequence[Kernel], nugget: float, groups: int
+) -> tuple[list[np.ndarray], FourierBasis]:
+    """Fourier coefficients of the kernels, and the modes that the samples can tell from nothing."""
+    coefficients = [
+        FAMILIES[kernel.family].fourier_coefficients(kernel.lengths[0], circle.period)
+        for circle, kernel in zip(layout.circles, layout.fourier_kernels(kernels), strict=True)
     ]
-    return lines, Box(_most(lines, layout.count, nugget, slices))
+    largest = prod(float(c[0]) for c in coefficients)
+    least = max(_LEAST, _NEGLIGIBLE * nugget / (layout.count * largest))
+    limit = max(_FEWEST_MODES, _MODES_PER_SAMPLE * layout.count) / groups
+    while True:
+        # spectra fall monotonically, but for rounding
+        most = tuple(max(1, int(np.argmax(np.append(c, 0) <= least * c[0])) - 1) for c in coefficients)
+        if prod(2 * m + 1 for m in most) <= limit or least > 1e-3:
+            return coefficients, FourierBasis(most)
+        least *= 10
 
 
 @dataclass(frozen=True)
-class Mean:
-    """The posterior mean in units of the samples' deviation: coefficients of slices and waves."""
+class MeanFunction:
+    """The posterior mean in units of the samples' deviation: coefficients by group and Fourier mode."""
 
-    layout: Arranged
+    layout: SampleLayout
     kernels: tuple[Kernel, ...]
-    box: Box
+    basis: FourierBasis
     spectrum: Spectrum
     series: Float[np.ndarray, "..."]
 
     def on_grid(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
         """Values on the tensor grid of the axes (x, [y,] t)."""
         *space, t = (np.asarray(axis, dtype=float) for axis in axes)
-        rows = self.series
-        if self.layout.part is not None:
-            points = t[:, None] if self.layout.sliced == "frames" else grid_points(tuple(space))
-            rows = np.tensordot(self._slices(points), rows, 1)
-        return self.along(rows, *axes)
+        if self.layout.axis is None:
+            return self.sum_modes(self.series, *axes)
+        points = t[:, None] if self.layout.grouping == "frames" else grid_points(tuple(space))
+        return self.sum_modes(self._rows(self.layout.axis, points), *axes)
 
-    def along(self, rows: Float[np.ndarray, "..."], *axes: np.ndarray) -> Float[np.ndarray, "..."]:
-        """The same from coefficients of waves at the slices' coordinates on the grid."""
+    def sum_modes(self, rows: Float[np.ndarray, "..."], *axes: np.ndarray) -> Float[np.ndarray, "..."]:
+        """The same from Fourier coefficients at the groups' coordinates on the grid."""
         *space, t = (np.asarray(axis, dtype=float) for axis in axes)
-        waves = {"": [*space, t], "sensors": [t], "frames": space}[self.layout.sliced]
-        for i, (c, x, m) in enumerate(zip(self.layout.circles, waves, self.box.most, strict=True), 1):
-            rows = multiply(rows, trigonometric(c.angles(x), m), i)
-        if self.layout.sliced == "frames":
+        along = zip(self.layout.circles, self.layout.along_fourier(space, t), self.basis.most, strict=True)
+        for i, (circle, x, m) in enumerate(along, 1):
+            rows = multiply(rows, trigonometric(circle.angles(x), m), i)
+        if self.layout.grouping == "frames":
             return np.moveaxis(rows, 0, -1)
         return rows.reshape(tuple(axis.size for axis in axes))
 
     def at(self, x: Float[np.ndarray, "n d"], t: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
         """Values at scattered points."""
-        if self.layout.part is None:
+        if self.layout.axis is None:
             return self.at_rows(self.series, np.zeros(len(t), dtype=int), x, t)
-        points, place = unique_rows(x if self.layout.sliced == "sensors" else t[:, None])
-        return self.at_rows(np.tensordot(self._slices(points), self.series, 1), place, x, t)
+        points, group = unique_rows(x if self.layout.grouping == "sensors" else t[:, None])
+        return self.at_rows(self._rows(self.layout.axis, points), group, x, t)
 
     def at_rows(
         self,
         rows: Float[np.ndarray, "..."],
-        place: Int[np.ndarray, " n"],
+        group: Int[np.ndarray, " n"],
         x: Float[np.ndarray, "n d"],
         t: Float[np.ndarray, " n"],
     ) -> Float[np.ndarray, " n"]:
-        """The same from coefficients of waves, of which each point takes its row."""
-        waves = {"": (*x.T, t), "sensors": (t,), "frames": tuple(x.T)}[self.layout.sliced]
-        theta = [c.angles(column) for c, column in zip(self.layout.circles, waves, strict=True)]
+        """The same from Fourier coefficients, of which each point takes the row of its group."""
+        columns = self.layout.along_fourier(list(x.T), t)
+        theta = [c.angles(column) for c, column in zip(self.layout.circles, columns, strict=True)]
         values = np.empty(len(t))
         for i, row in enumerate(rows):
-            own = place == i
-            values[own] = self.box.values([angle[own] for angle in theta], row)
+            members = group == i
+            values[members] = self.basis.values([angle[members] for angle in theta], row)
         return values
 
-    def _slices(self, points: np.ndarray) -> np.ndarray:
-        """lambda^1/2 phi at any points, by Nystrom's extension."""
-        assert self.layout.part is not None
-        chosen = self.layout.slice_kernel(self.kernels)
+    def _rows(self, axis: SampleAxis, points: np.ndarray) -> Float[np.ndarray, "..."]:
+        """Fourier coefficients at any coordinates of groups: lambda^1/2 phi there by Nystrom's extension."""
+        kernel = self.layout.group_kernel(self.kernels)
         down = self.spectrum.vectors / np.sqrt(self.spectrum.values)
-        return np.concatenate(
-            [
-                self.layout.part.cross(points[i : i + _BLOCK], chosen) @ down
-                for i in range(0, len(points), _BLOCK)
-            ]
+        blocks = [points[i : i + _BLOCK] for i in range(0, len(points), _BLOCK)]
+        return np.tensordot(
+            np.concatenate([axis.cross(block, kernel) @ down for block in blocks]), self.series, 1
         )
 
 
-def mean_of(system: System, z: np.ndarray) -> Mean:
+def mean_function(system: NormalEquations, z: np.ndarray) -> MeanFunction:
     """The function whose white coefficients are z."""
-    series = along(z, (np.eye(len(z)), *system.functions))
-    return Mean(system.layout, system.kernels, system.box, system.spectrum, series)
+    series = apply_along_axes(z, (np.eye(len(z)), *system.functions))
+    return MeanFunction(system.layout, system.kernels, system.basis, system.spectrum, series)
 
 
-def along(tensor: Float[np.ndarray, "..."], matrices: Sequence[np.ndarray]) -> Float[np.ndarray, "..."]:
+def apply_along_axes(
+    tensor: Float[np.ndarray, "..."], matrices: Sequence[np.ndarray]
+) -> Float[np.ndarray, "..."]:
     """The tensor with one matrix applied along each axis, in products that copy nothing."""
     for matrix in matrices:  # the first axis goes, its image comes last
         product = tensor.reshape(matrix.shape[1], -1).T @ matrix.T
@@ -272,114 +286,143 @@ def along(tensor: Float[np.ndarray, "..."], matrices: Sequence[np.ndarray]) -> F
     return tensor
 
 
-def solve(
-    system: System, right: np.ndarray, *, tolerance: float, most: int, start: np.ndarray | None = None
-) -> Solution:
-    """White coefficients given the sums on the right."""
-    return conjugate_gradients(
-        system.apply, system.precondition, right, tolerance=tolerance, most=most, start=start
-    )
-
-
-def _slices(layout: Arranged, kernels: Sequence[Kernel]) -> Spectrum:
-    if layout.part is None:
-        return Spectrum(np.ones(1), np.ones((1, 1)))
-    whole = decompose(layout.part, layout.slice_kernel(kernels))
-    kept = whole.values > _ROUNDING * whole.values.max()
-    return Spectrum(whole.values[kept], whole.vectors[:, kept])
-
-
-def _most(lines: Sequence[np.ndarray], count: int, nugget: float, slices: int) -> tuple[int, ...]:
-    """Waves per axis that the samples can tell from nothing."""
-    largest = prod(float(line[0]) for line in lines)
-    least = max(_LEAST, _NEGLIGIBLE * nugget / (count * largest))
-    limit = max(_FEWEST_WAVES, _WAVES_PER_SAMPLE * count) / slices
-    while True:
-        # spectra fall monotonically, but for rounding
-        most = tuple(max(1, int(np.argmax(np.append(line, 0) <= least * line[0])) - 1) for line in lines)
-        if prod(2 * m + 1 for m in most) <= limit or least > 1e-3:
-            return most
-        least *= 10
-
-
-def _marginal(ones: np.ndarray, axis: int, box: Box, root: np.ndarray, told: float) -> Spectrum:
-    """Eigenvectors of the normal matrix along one axis, per sample, as if alone: those that samples tell."""
-    middle = [n // 2 for n in ones.shape]
-    line = ones[tuple(slice(None) if i == axis else c for i, c in enumerate(middle))]
-    single = Box((box.most[axis],))
-    theta = 2 * np.pi * np.arange(single.grid[0]) / single.grid[0]
-    rows = trigonometric(theta, single.most[0]) * root
-    weights = single.density(line) / line[len(line) // 2].real
-    values, vectors = np.linalg.eigh(rows.T @ (weights[:, None] * rows))
-    kept = values > max(told, float(np.finfo(float).eps) * values[-1])
-    return Spectrum(values[kept], vectors[:, kept])
-
-
-# A draw is one of many: its solve may stop early.
-_TOLERANCE, _MOST = 1e-3, 300
-
-
-def prior(
-    system: System, wanted: Float[np.ndarray, "P k"], rng: np.random.Generator
+def draw_prior(
+    system: NormalEquations, wanted: Float[np.ndarray, "P k"], rng: np.random.Generator
 ) -> tuple[Float[np.ndarray, "..."], Float[np.ndarray, "..."]]:
-    """One function: its coefficients of waves at the slices, and at the wanted coordinates of slices."""
-    layout, shape = system.layout, system.box.shape
-    if layout.part is None:
+    """One function: its Fourier coefficients at the groups, and at the wanted coordinates of groups."""
+    layout, shape = system.layout, system.basis.shape
+    if layout.axis is None:
         z = system.root * rng.standard_normal((1, *shape))
         return z, z
-    waves = wave_vectors(layout.part, layout.slice_kernel(system.kernels), rng)
-    mixed = weights((int(np.prod(shape)),), rng).T
+    frequencies = sample_frequencies(layout.axis, layout.group_kernel(system.kernels), rng)
+    weights = feature_weights((int(np.prod(shape)),), rng).T
     known, there = (
-        np.real(phases(layout.part, points, waves) @ mixed).reshape(len(points), *shape)
-        for points in (layout.part.points, wanted)
+        np.real(fourier_features(layout.axis, points, frequencies) @ weights).reshape(len(points), *shape)
+        for points in (layout.axis.points, wanted)
     )
     return system.root * known, system.root * there
 
 
-def refit(
-    sums: Sums, system: System, known: Float[np.ndarray, "..."], rng: np.random.Generator
-) -> Float[np.ndarray, "..."]:
-    """White coefficients given the samples of that function, with noise."""
+def fit_to_draw(
+    sums: FourierSums, system: NormalEquations, known: Float[np.ndarray, "..."], rng: np.random.Generator
+) -> MeanFunction:
+    """The mean given the samples of that function, with noise."""
     noise = np.sqrt(system.nugget) * rng.standard_normal(system.layout.count)
-    noisy = np.stack([system.box.sums(one) for one in sums.strengths(noise, system.box.most)])
-    right = system.project(system.box.analyze(system.density * system.box.synthesize(known)) + noisy)
-    return solve(system, right, tolerance=_TOLERANCE, most=_MOST).z
+    noisy = np.stack([system.basis.project(each) for each in sums.of(noise, system.basis.most)])
+    values = system.density * system.basis.synthesize(known)
+    right = system.project(system.basis.analyze(values) + noisy)
+    return mean_function(system, system.solve(right, tolerance=_DRAW_TOLERANCE, most=_DRAW_STEPS).z)
 
 
-def drawn_error(
-    sums: Sums,
-    system: System,
+def draw_error(
+    sums: FourierSums,
+    system: NormalEquations,
     x: Float[np.ndarray, "n d"],
     t: Float[np.ndarray, " n"],
     rng: np.random.Generator,
 ) -> Float[np.ndarray, " n"]:
-    """One function less its refit, at scattered points."""
-    layout = system.layout
-    wanted, place = unique_rows(x if layout.sliced == "sensors" else t[:, None])
-    known, there = prior(system, wanted, rng)
-    mean = mean_of(system, refit(sums, system, known, rng))
-    truth = mean.at_rows(there, place if layout.sliced else np.zeros(len(t), dtype=int), x, t)
-    return truth - mean.at(x, t)
+    """One function less the fit to it, at scattered points."""
+    grouping = system.layout.grouping
+    wanted, group = unique_rows(x if grouping == "sensors" else t[:, None])
+    known, there = draw_prior(system, wanted, rng)
+    mean = fit_to_draw(sums, system, known, rng)
+    return mean.at_rows(there, group if grouping else np.zeros(len(t), dtype=int), x, t) - mean.at(x, t)
 
 
-_EIGENVECTORS = 2e-10  # seconds per cube of a matrix's size
-_DECOMPOSITIONS = 2  # of the whole grid: what a search takes beyond these is bounded
-_POINT = 3e-8  # seconds per point of the grid in one step of conjugate gradients
-# Steps of all solves with all samples: the error of what is left out, draws that calibrate it, the field.
-_STEPS = 400
-_SUM = (2e-7, 1e-6, 1e-5)  # seconds per sample and Fourier sum, by the number of axes
-_SUMS = 20
-_MOST_AXES = 3  # of one transform; the waves of a fourth axis are summed one by one
+@dataclass(frozen=True)
+class MaskedNormalEquations:
+    """The normal equations of samples that select points of the grid."""
+
+    spectra: tuple[Spectrum, ...]
+    known: Bool[np.ndarray, "..."]
+    nugget: float
+
+    @cached_property
+    def root(self) -> Float[np.ndarray, "..."]:
+        """lambda^1/2 over the product eigenbasis."""
+        values = reduce(np.multiply.outer, [s.values for s in self.spectra])
+        return np.sqrt(np.where(values > _GRID_ROUNDING * values.max(), values, 0))
+
+    def at_samples(self, z: np.ndarray) -> np.ndarray:
+        """The function with white coefficients z on the grid."""
+        values = self.root * z
+        for axis, spectrum in enumerate(self.spectra):
+            values = multiply(values, spectrum.vectors, axis)
+        return values
+
+    def project(self, values: np.ndarray) -> np.ndarray:
+        """lambda^1/2 V^T M values."""
+        return self.root * rotate(np.where(self.known, values, 0), self.spectra)
+
+    def solve(self, values: np.ndarray, tolerance: float = 1e-8, most: int = 1000) -> Solution:
+        """White coefficients given values at the samples."""
+        diagonal = self.known.mean() * self.root**2 + self.nugget
+        return conjugate_gradients(
+            lambda z: self.project(self.at_samples(z)) + self.nugget * z,
+            lambda r: r / diagonal,
+            self.project(values),
+            tolerance=tolerance,
+            most=most,
+        )
+
+    def weights(self, z: np.ndarray) -> np.ndarray:
+        """Weights of the kernels at the points of the grid, in its eigenbasis: lambda^-1/2 z."""
+        return np.divide(z, self.root, out=np.zeros_like(z), where=self.root > 0)
 
 
-def of_grid(parts: Sequence[SampleAxis]) -> float:
-    """Seconds that a sensor x frame grid takes beyond its search, which is bounded."""
-    return _EIGENVECTORS * _DECOMPOSITIONS * sum(len(p.points) ** 3 for p in parts if not p.circulant)
+@dataclass(frozen=True)
+class PartialGrid:
+    """Samples on a part of a product grid: `values` are zero in the holes."""
+
+    parts: tuple[SampleAxis, ...]
+    known: Bool[np.ndarray, "..."]
+    values: Float[np.ndarray, "..."]
+
+    def system(
+        self, kernels: Sequence[Kernel], nugget: float, known: Bool[np.ndarray, "..."]
+    ) -> MaskedNormalEquations:
+        """The normal equations of the known samples."""
+        spectra = tuple(decompose(part, kernel) for part, kernel in zip(self.parts, kernels, strict=True))
+        return MaskedNormalEquations(spectra, known, max(nugget, _LEAST_NUGGET))
 
 
-def of_scattered(layout: Arranged, kernels: tuple[Kernel, ...], nugget: float) -> float:
+def partial_grid(observations: Observations, standardized: Float[np.ndarray, " n"]) -> PartialGrid | None:
+    """The grid the samples fill in part, or None where they lie anywhere."""
+    sensors, row = unique_rows(observations.x)
+    frames, column = np.unique(observations.t, return_inverse=True)
+    if len(sensors) * len(frames) > MOST_PER_SAMPLE * len(observations):
+        return None
+    values, known = np.zeros((2, len(sensors), len(frames)))
+    values[row, column], known[row, column] = standardized, 1
+    parts = factors(sensors, tensor_axes(sensors), frames, observations.domain)
+    shape = tuple(len(part.points) for part in parts)
+    return PartialGrid(parts, known.reshape(shape) > 0, values.reshape(shape))
+
+
+def seconds_of_scattered(layout: SampleLayout, kernels: tuple[Kernel, ...], nugget: float) -> float:
     """Seconds that all samples take once kernels are chosen: their sums, and the steps of the solves."""
-    _, box = waves_of(layout, kernels, nugget, layout.slices)
-    axes = len(box.most)
-    single = _SUM[min(axes, _MOST_AXES) - 1] * prod(box.shape[_MOST_AXES:])
-    return _SUMS * single * layout.count + _STEPS * _POINT * layout.slices * prod(box.grid)
+    _, basis = resolved_modes(layout, kernels, nugget, layout.groups)
+    axes = len(_SUM)  # of one transform: the modes of a fourth axis are summed one by one
+    single = _SUM[min(len(basis.most), axes) - 1] * prod(basis.shape[axes:])
+    return _SUMS * single * layout.count + _STEPS * _POINT * layout.groups * prod(basis.grid)
+
+
+def _group_spectrum(layout: SampleLayout, kernels: Sequence[Kernel]) -> Spectrum:
+    if layout.axis is None:
+        return Spectrum(np.ones(1), np.ones((1, 1)))
+    whole = decompose(layout.axis, layout.group_kernel(kernels))
+    kept = whole.values > _ROUNDING * whole.values.max()
+    return Spectrum(whole.values[kept], whole.vectors[:, kept])
+
+
+def _marginal(ones: np.ndarray, axis: int, basis: FourierBasis, root: np.ndarray, least: float) -> Spectrum:
+    """Eigenvectors of the normal matrix along one axis, per sample, as if alone: those samples determine."""
+    middle = [n // 2 for n in ones.shape]
+    sums = ones[tuple(slice(None) if i == axis else c for i, c in enumerate(middle))]
+    single = FourierBasis((basis.most[axis],))
+    theta = 2 * np.pi * np.arange(single.grid[0]) / single.grid[0]
+    rows = trigonometric(theta, single.most[0]) * root
+    weights = single.density(sums) / sums[len(sums) // 2].real
+    values, vectors = np.linalg.eigh(rows.T @ (weights[:, None] * rows))
+    kept = values > max(least, float(np.finfo(float).eps) * values[-1])
+    return Spectrum(values[kept], vectors[:, kept])

@@ -18,8 +18,7 @@ from scipy.spatial import KDTree
 from fts.domain import Domain
 from fts.fields.frozen import Field
 from fts.fields.series import Basis, transform
-from fts.kernel.covariance import multiply
-from fts.kernel.search import Choice
+from fts.kernel.covariance import Choice, multiply
 
 # Errors behind a variance: a fifth off at a point, and less over a patch.
 _COUNT = 48

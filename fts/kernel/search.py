@@ -1,8 +1,6 @@
-"""Error of a Gaussian process on slices of its own samples left out, from one fit.
+"""Samples -> kernels, length scales and nugget: those that predict what is left out best.
 
-Kernels and nugget -> better ones: the simplex search of Nelder and Mead, downhill along an error.
-
-Sensor x frame samples -> kernels, length scales and nugget: those that predict slices left out best.
+What a protocol leaves out is what the criterion leaves out: frames, sensors, grid lines, single samples.
 """
 
 import functools
@@ -14,165 +12,160 @@ from math import prod
 import numpy as np
 from jaxtyping import Float
 from scipy import optimize
+from scipy.interpolate import CubicSpline
 
-from fts.kernel.covariance import FAMILIES, Kernel, SampleAxis, Spectrum, decompose, multiply, precision
+from fts.domain import Domain
+from fts.kernel.covariance import FAMILIES, Choice, Kernel, SampleAxis, Spectrum, decompose, multiply
+from fts.kernel.cross_validation import (
+    MOST_DENSE,
+    Error,
+    Groups,
+    HoldOut,
+    HoldOutOfGrid,
+    LeaveGroupOut,
+    leave_group_out_of_grid,
+    tracks,
+    ways_of_grouping,
+)
+from fts.kernel.fourier import PADDING
+from fts.kernel.normal_equations import (
+    MaskedNormalEquations,
+    PartialGrid,
+    Solution,
+    seconds_of_scattered,
+)
+from fts.observations import Observations
+from fts.validation import warn_if_long
 
+Step = Callable[[], object]  # called once per evaluation, for progress bars
+Kernels = tuple[Kernel, ...]
+Found = tuple[Kernels, float]  # kernels and nugget
 
-def left_out(
-    spectra: Sequence[Spectrum], rotated: Float[np.ndarray, "..."], nugget: float, axis: int, part: SampleAxis
-) -> tuple[float, float]:
-    """Mean square error at a slice of `axis` left out, alone and with its neighbour, from one fit.
-
-    In the eigenbasis of the other axes the block of (K + s)^-1 that belongs to slice j is diagonal, D_j, so
-    the residual of the left-out slice is a_j / D_j with a = (K + s)^-1 y; a pair needs 2 x 2 solves.
-    """
-    weights = precision(spectra, nugget)
-    if part.circulant:
-        return _left_out_of_circle(np.moveaxis(weights, axis, 0), np.moveaxis(rotated, axis, 0))
-    v = spectra[axis].vectors
-    first, second = part.partners.T
-    a = np.tensordot(v, rotated * weights, (1, axis))
-    d = np.tensordot(v**2, weights, (1, axis))
-    c = np.tensordot(v[first] * v[second], weights, (1, axis))
-    inverse = _inverse(d[first] * d[second], c)
-    one = (d[second] * a[first] - c * a[second]) * inverse
-    two = (d[first] * a[second] - c * a[first]) * inverse
-    return float(np.mean((a / d) ** 2)), float(np.mean(one**2 + two**2) / 2)
-
-
-def _left_out_of_circle(
-    weights: Float[np.ndarray, "n ..."], rotated: Float[np.ndarray, "n ..."]
-) -> tuple[float, float]:
-    """The same on a circle, where slices are alike: D and C are means over modes, sums follow Parseval."""
-    n = len(weights)
-    shift = np.cos(2 * np.pi / n * ((np.arange(n) + 1) // 2))  # of each real mode between neighbours
-    d = np.mean(weights, axis=0)
-    c = np.tensordot(shift, weights, 1) / n
-    power = (rotated * weights) ** 2
-    square, lagged = np.mean(power, axis=0), np.tensordot(shift, power, 1) / n
-    pair = ((d**2 + c**2) * square - 2 * d * c * lagged) * _inverse(d**2, c) ** 2
-    return float(np.mean(square / d**2)), float(np.mean(pair))
-
-
-def _inverse(product_of_diagonals: np.ndarray, c: np.ndarray) -> np.ndarray:
-    # The determinant of a 2 x 2 block is positive, but for rounding.
-    return 1 / np.maximum(product_of_diagonals - c**2, 1e-12 * product_of_diagonals)
-
-
-# Sides of the simplex, and differences of its values, at which the search ends.
+# Nelder-Mead: sides of the simplex, and differences of its values, at which the search ends; first steps of
+# length scales and nugget; length scales within these fractions of the extents; nuggets.
 _SIDE, _DIFFERENCE = 0.02, 0.005
-# First steps of length scales and nugget; length scales within these fractions of the extents; nuggets.
 _FIRST, _SHORTEST, _LONGEST, _NUGGET_LIMITS = (0.7, 0.05), 1e-3, 10.0, (1e-13, 10.0)
 
-Error = Callable[[tuple[Kernel, ...], float], float]
-
-
-def lowered(
-    kernels: tuple[Kernel, ...], nugget: float, extents: tuple[float, ...], error: Error, most: int
-) -> tuple[tuple[Kernel, ...], float]:
-    """Length scales and nugget downhill from these: both change together along the valley."""
-    ends = np.cumsum([len(chosen.lengths) for chosen in kernels])[:-1]
-    low = np.log([*(_SHORTEST * np.array(extents)), _NUGGET_LIMITS[0]])
-    high = np.log([*(_LONGEST * np.array(extents)), _NUGGET_LIMITS[1]])
-
-    def unpacked(logarithms: np.ndarray) -> tuple[tuple[Kernel, ...], float]:
-        *lengths, last = np.exp(np.clip(logarithms, low, high)).tolist()
-        own = np.split(np.array(lengths), ends)
-        chosen = zip(kernels, own, strict=True)
-        return tuple(Kernel(k.family, tuple(each.tolist())) for k, each in chosen), last
-
-    start = np.log([*(length for chosen in kernels for length in chosen.lengths), nugget])
-    steps = np.log([*[_FIRST[0]] * (len(start) - 1), _FIRST[1]])
-    return unpacked(downhill(lambda p: float(np.log(error(*unpacked(p)))), start, steps, most))
-
-
-def downhill(
-    error: Callable[[np.ndarray], float],
-    start: Float[np.ndarray, " n"],
-    steps: Float[np.ndarray, " n"],
-    most: int,
-) -> Float[np.ndarray, " n"]:
-    """The best of at most `most` points tried, the start among them; `steps` span the first simplex."""
-    simplex = np.vstack([start, start + np.diag(steps)])
-    options = {"initial_simplex": simplex, "maxfev": most, "xatol": _SIDE, "fatol": _DIFFERENCE}
-    return optimize.minimize(error, start, method="Nelder-Mead", options=options).x
-
-
-# Nuggets of the coarse scan, in units of the kernel's variance; below the least, rounding acts as one.
+# Full grids. Nuggets of the coarse search, in units of the kernel's variance (below the least, rounding acts
+# as one), its length scales per factor, its sweeps, and ratios of the pattern search that follows.
 _NUGGETS = tuple(10.0**k for k in range(-14, 1, 2))
-_SCAN = 8  # length scales per factor in the coarse scan
-_SWEEPS = 2
-# Ratios of the pattern search that follows: (length scale, nugget).
-_STEPS = ((1.4, 10.0), (1.1, 3.0))
+_LENGTHS, _SWEEPS, _STEPS = 8, 2, ((1.4, 10.0), (1.1, 3.0))
 _KEPT, _FEWEST_KEPT = 1 << 27, 8  # numbers in decompositions kept: a gigabyte
 # Grids whose decompositions and products take more operations than this are searched on so many slices.
 _OPERATIONS, _SLICES = 12e9, 350
 _LEAST_GAIN = 1e-3  # a smaller relative decrease of the error is not worth another step
 
+# Grids with holes. Share of holes up to which what fills them hardly matters; evaluations of a search.
+_FEW_HOLES, _EVALUATIONS = 0.02, 40
+# Where the first field leaves less than this of its samples, in their deviation, holes are completed anew so
+# many times, with nuggets whose solves converge; where it leaves more, noise is what limits the search.
+_NOISE, _ROUNDS, _SOLVABLE = 0.03, 2, 1e-9
+_CUBIC = 4  # samples of a sensor that a cubic spline takes
+
+# Scattered samples. Coarse search: common fraction of the extents from the largest down by a ratio, these
+# nuggets, so many samples; it ends when the error has risen this often; times the mean square of a larger
+# nugget, a smaller one is not tried at shorter scales.
+_LARGEST, _RATIO, _COARSE_NUGGETS, _COARSE_SAMPLES, _RISES, _HOPELESS = 0.5, 1.7, (1e-6, 1e-2), 4000, 2, 4.0
+# Then on a window of so many length scales per axis, whose samples are as dense as all are, and on so many
+# samples of it; the one of so many windows where most happens is taken.
+_WINDOW, _SEARCHED, _WINDOWS = 12.0, 10_000, 16
+# Where the coarse search's kernels err less than this, in deviations of the data, noise does not limit the
+# search: so many samples of a smaller window, and so many evaluations, tell as much, unless all samples err
+# by more than this times the mean square of that window, as along the tracks of probes.
+_CLEAN, _ENOUGH, _AGREE = 0.03, 2000, 4.0
+# Kernels chosen by what lies between tracks: this ratio of mean squares at single samples is no worse; what
+# refuses the others, in variances of the data.
+_NO_WORSE, _REFUSED = 1.05, 10.0
+
 
 @dataclass(frozen=True)
-class Choice:
-    """What the search chose, and the root mean square error of leaving one slice out, per factor."""
+class Effort:
+    """Evaluations of a simplex search, and how near in mean square another family must come to get some."""
 
-    kernels: tuple[Kernel, ...]
-    nugget: float
-    errors: tuple[float, ...]
+    first: int
+    others: int
+    near: float
 
 
-def search(
-    parts: tuple[SampleAxis, ...],
-    values: Float[np.ndarray, "..."],
-    step: Callable[[], object],
-    least: float = _NUGGETS[0],
+_WHOLE, _QUICK = Effort(60, 30, 4.0), Effort(32, 16, 1.5)
+
+
+def nelder_mead(
+    kernels: Kernels, nugget: float, extents: tuple[float, ...], error: Error, most: int
+) -> Found:
+    """Length scales and nugget of least error near these: both change together along the valley."""
+    ends = np.cumsum([len(kernel.lengths) for kernel in kernels])[:-1]
+    low = np.log([*(_SHORTEST * np.array(extents)), _NUGGET_LIMITS[0]])
+    high = np.log([*(_LONGEST * np.array(extents)), _NUGGET_LIMITS[1]])
+
+    def unpacked(logarithms: np.ndarray) -> Found:
+        *lengths, last = np.exp(np.clip(logarithms, low, high)).tolist()
+        pairs = zip(kernels, np.split(np.array(lengths), ends), strict=True)
+        return tuple(Kernel(kernel.family, tuple(each.tolist())) for kernel, each in pairs), last
+
+    start = np.log([*(length for kernel in kernels for length in kernel.lengths), nugget])
+    steps = np.log([*[_FIRST[0]] * (len(start) - 1), _FIRST[1]])
+    options = {
+        "initial_simplex": np.vstack([start, start + np.diag(steps)]),
+        "maxfev": most,
+        "xatol": _SIDE,
+        "fatol": _DIFFERENCE,
+    }
+    found = optimize.minimize(
+        lambda p: float(np.log(error(*unpacked(p)))), start, method="Nelder-Mead", options=options
+    )
+    return unpacked(found.x)
+
+
+def search_grid(
+    parts: tuple[SampleAxis, ...], values: Float[np.ndarray, "..."], step: Step, least: float = _NUGGETS[0]
 ) -> Choice:
     """Kernels, length scales and nugget with the least error on left-out slices and pairs, over all axes.
 
-    A slice is a frame, a sensor or a grid line: what a protocol leaves out is what the criterion leaves out.
-    `values` have mean zero and unit variance; `step` is called once per factor and sweep, and at the end. No
-    nugget is below `least`.
+    A slice is a frame, a sensor or a grid line. `values` have mean zero and unit variance; no nugget is below
+    `least`.
     """
     allowed = tuple(s for s in _NUGGETS if s >= least)
-    every = range(len(parts))
+    axes = range(len(parts))
     size = prod(len(part.points) for part in parts)
     # eigenvectors of every axis that is no circle, and their products with all values
     turned = (len(part.points) for part in parts if not part.circulant)
     if sum(n**3 + n * size for n in turned) > _OPERATIONS:
         return _search_thinned(parts, values, step, least)
-    error = _errors(parts, values)
-    kernels = tuple(_candidates(part)[1] for part in parts)
+    error = _errors_of_grid(parts, values)
+    candidates = [_candidates(part) for part in parts]
+    kernels = tuple(each[1] for each in candidates)
     # The axis with the largest error decides about the nugget; the others follow it.
-    order = sorted(every, key=lambda axis: -min(sum(error(kernels, s, axis)) for s in allowed[::2]))
+    order = sorted(axes, key=lambda axis: -min(sum(error(kernels, s, axis)) for s in allowed[::2]))
     nugget = allowed[0]
     for sweep, axis in product(range(_SWEEPS), order):
         nuggets = allowed if (sweep, axis) == (0, order[0]) else (nugget,)
-        around = [
-            (*kernels[:axis], candidate, *kernels[axis + 1 :]) for candidate in _candidates(parts[axis])
-        ]
-        tried = [(sum(error(k, s, axis)), i, s) for i, k in enumerate(around) for s in nuggets]
+        trials = [(*kernels[:axis], candidate, *kernels[axis + 1 :]) for candidate in candidates[axis]]
+        tried = [(sum(error(k, s, axis)), i, s) for i, k in enumerate(trials) for s in nuggets]
         _, best, nugget = min(tried)
-        kernels = around[best]
+        kernels = trials[best]
         step()
-    kernels, nugget = polish(
-        kernels, nugget, lambda k, s: sum(sum(error(k, s, axis)) for axis in every), _STEPS, least
+    kernels, nugget = _pattern_search(
+        kernels, nugget, lambda k, s: sum(sum(error(k, s, axis)) for axis in axes), least
     )
     step()
-    return Choice(kernels, nugget, tuple(float(np.sqrt(error(kernels, nugget, axis)[0])) for axis in every))
+    return Choice(kernels, nugget, tuple(float(np.sqrt(error(kernels, nugget, axis)[0])) for axis in axes))
 
 
-def _search_thinned(
-    parts: tuple[SampleAxis, ...], values: np.ndarray, step: Callable[[], object], least: float
-) -> Choice:
+def _search_thinned(parts: tuple[SampleAxis, ...], values: np.ndarray, step: Step, least: float) -> Choice:
     """The better of two searches, on slices from all over and on a block, judged where samples are dense."""
+    rows = [[pick(part) for part in parts] for pick in (_every_so_many, _innermost)]
     spread, block = (
-        _part_of(parts, values, [pick(part) for part in parts]) for pick in (_every_so_many, _innermost)
+        (tuple(part.subset(r) for part, r in zip(parts, each, strict=True)), values[np.ix_(*each)])
+        for each in rows
     )
-    found = [search(*thinned, step, least) for thinned in (spread, block)]
-    judge = _errors(*block)
+    choices = [search_grid(*thinned, step, least) for thinned in (spread, block)]
+    error = _errors_of_grid(*block)
 
     def judged(choice: Choice) -> tuple[float, ...]:
-        return tuple(judge(choice.kernels, choice.nugget, axis)[0] for axis in range(len(parts)))
+        return tuple(error(choice.kernels, choice.nugget, axis)[0] for axis in range(len(parts)))
 
-    best = min(found, key=lambda choice: sum(judged(choice)))
+    best = min(choices, key=lambda choice: sum(judged(choice)))
     return Choice(best.kernels, best.nugget, tuple(float(np.sqrt(e)) for e in judged(best)))
 
 
@@ -186,22 +179,12 @@ def _innermost(part: SampleAxis) -> np.ndarray:
     return np.sort(np.argsort(np.max(np.abs(scaled), axis=1), kind="stable")[:_SLICES])
 
 
-def _part_of(
-    parts: tuple[SampleAxis, ...], values: np.ndarray, rows: list[np.ndarray]
-) -> tuple[tuple[SampleAxis, ...], np.ndarray]:
-    thinned = tuple(
-        SampleAxis(part.points[own], part.extents, part.periods)
-        for part, own in zip(parts, rows, strict=True)
-    )
-    return thinned, values[np.ix_(*rows)]
-
-
-def _errors(
+def _errors_of_grid(
     parts: tuple[SampleAxis, ...], values: np.ndarray
-) -> Callable[[tuple[Kernel, ...], float, int], tuple[float, float]]:
-    """`left_out` as a function of kernels, nugget and axis, with every decomposition made once."""
-    every = range(len(parts))
-    for axis in every:
+) -> Callable[[Kernels, float, int], tuple[float, float]]:
+    """Errors as a function of kernels, nugget and axis, with every decomposition made once."""
+    axes = range(len(parts))
+    for axis in axes:
         # Fourier modes do not depend on the kernel: the samples turn into them here, once.
         if parts[axis].circulant:
             values = multiply(values, parts[axis].modes.T, axis)
@@ -210,20 +193,20 @@ def _errors(
     largest = max(len(part.points) for part in parts)
 
     @functools.lru_cache(maxsize=max(_FEWEST_KEPT, _KEPT // largest**2))
-    def spectrum(axis: int, chosen: Kernel) -> Spectrum:
-        return decompose(parts[axis], chosen)
+    def spectrum(axis: int, kernel: Kernel) -> Spectrum:
+        return decompose(parts[axis], kernel)
 
     @functools.lru_cache(maxsize=4)
-    def rotated(kernels: tuple[Kernel, ...]) -> np.ndarray:
+    def rotated(kernels: Kernels) -> np.ndarray:
         tensor = values
-        for axis in every:
+        for axis in axes:
             if not parts[axis].circulant:
                 tensor = multiply(tensor, spectrum(axis, kernels[axis]).vectors.T, axis)
         return tensor
 
-    def error(kernels: tuple[Kernel, ...], nugget: float, axis: int) -> tuple[float, float]:
-        spectra = [spectrum(i, chosen) for i, chosen in enumerate(kernels)]
-        return left_out(spectra, rotated(kernels), nugget, axis, parts[axis])
+    def error(kernels: Kernels, nugget: float, axis: int) -> tuple[float, float]:
+        spectra = [spectrum(i, kernel) for i, kernel in enumerate(kernels)]
+        return leave_group_out_of_grid(spectra, rotated(kernels), nugget, axis, parts[axis])
 
     return error
 
@@ -231,7 +214,7 @@ def _errors(
 def _candidates(part: SampleAxis) -> list[Kernel]:
     # From the mean spacing, below which samples know nothing of each other, to the whole extent.
     n = len(part.points) ** (1 / len(part.extents))
-    fractions = np.geomspace(1 / n, 1, _SCAN)
+    fractions = np.geomspace(1 / n, 1, _LENGTHS)
     return [
         Kernel(family, tuple(float(f * extent) for extent in part.extents))
         for family in FAMILIES
@@ -239,17 +222,11 @@ def _candidates(part: SampleAxis) -> list[Kernel]:
     ]
 
 
-def polish(
-    kernels: tuple[Kernel, ...],
-    nugget: float,
-    error: Callable[[tuple[Kernel, ...], float], float],
-    steps: Sequence[tuple[float, float]],
-    least: float,
-) -> tuple[tuple[Kernel, ...], float]:
-    """Pattern search over all length scales and the nugget, downhill; `steps` are ratios of both."""
-    coordinates = [(axis, i) for axis, chosen in enumerate(kernels) for i in range(len(chosen.lengths))]
+def _pattern_search(kernels: Kernels, nugget: float, error: Error, least: float) -> Found:
+    """All length scales and the nugget changed by ratios, one after the other, as long as the error falls."""
+    coordinates = [(axis, i) for axis, kernel in enumerate(kernels) for i in range(len(kernel.lengths))]
     best = error(kernels, nugget)
-    for ratio, factor in steps:
+    for ratio, factor in _STEPS:
         moves = [(factor, None), (1 / factor, None), *product((ratio, 1 / ratio), coordinates)]
         before = np.inf
         while best < before * (1 - _LEAST_GAIN):
@@ -262,12 +239,245 @@ def polish(
     return kernels, nugget
 
 
-def _moved(
-    kernels: tuple[Kernel, ...], nugget: float, ratio: float, coordinate: tuple[int, int] | None
-) -> tuple[tuple[Kernel, ...], float]:
+def _moved(kernels: Kernels, nugget: float, ratio: float, coordinate: tuple[int, int] | None) -> Found:
     if coordinate is None:
         return kernels, nugget * ratio
     axis, i = coordinate
     lengths = kernels[axis].lengths
     changed = Kernel(kernels[axis].family, (*lengths[:i], lengths[i] * ratio, *lengths[i + 1 :]))
     return (*kernels[:axis], changed, *kernels[axis + 1 :]), nugget
+
+
+def search_partial_grid(
+    samples: PartialGrid, rng: np.random.Generator, step: Step
+) -> tuple[Choice, MaskedNormalEquations, Solution, Float[np.ndarray, "..."]]:
+    """Kernels and nugget by what they predict of slices left out; the completed grid comes last.
+
+    The search on the grid completed along time comes first. What fills the holes is a part of its verdict:
+    without noise they are filled anew from the field it gave, under noise a simplex search follows by the
+    error at real samples left out.
+    """
+    choice = search_grid(samples.parts, _fill_holes(samples, np.interp), step)
+    few = samples.known.sum() <= MOST_DENSE
+    refined = None if few else _refined(samples, choice, step)
+    if refined is not None:
+        choice = refined
+    elif 1 - samples.known.mean() > _FEW_HOLES:
+        places = np.nonzero(samples.known)
+        points = [part.subset(rows) for part, rows in zip(samples.parts, places, strict=True)]
+        error = (
+            LeaveGroupOut(points, samples.values[samples.known], places, step)
+            if few
+            else HoldOutOfGrid(samples, rng, step)
+        )
+        extents = tuple(extent for part in samples.parts for extent in part.extents)
+        kernels, nugget = nelder_mead(choice.kernels, choice.nugget, extents, error, _EVALUATIONS)
+        choice = Choice(kernels, nugget, tuple(float(np.sqrt(e)) for e in error.errors(kernels, nugget)))
+    system = samples.system(choice.kernels, choice.nugget, samples.known)
+    solution = system.solve(samples.values)
+    mean = system.at_samples(solution.z)
+    noise = np.std((samples.values - mean)[samples.known]) * rng.standard_normal(mean.shape)
+    return choice, system, solution, np.where(samples.known, samples.values, mean + noise)
+
+
+def _refined(samples: PartialGrid, choice: Choice, step: Step) -> Choice | None:
+    """The search again on holes filled from the field before; None where noise limits that field.
+
+    A line between neighbours errs as noise of a few per cent would. The field errs less, and along time what
+    it leaves of the samples is smooth: added back, it takes the holes to where the samples are.
+    """
+    for _ in range(_ROUNDS):
+        system = samples.system(choice.kernels, max(choice.nugget, _SOLVABLE), samples.known)
+        mean = system.at_samples(system.solve(samples.values).z)
+        left = PartialGrid(samples.parts, samples.known, np.where(samples.known, samples.values - mean, 0))
+        if np.std(left.values[left.known]) > _NOISE:
+            return None
+        choice = search_grid(samples.parts, mean + _fill_holes(left, _cubic), step, _SOLVABLE)
+    return choice
+
+
+def _fill_holes(samples: PartialGrid, between: Callable[..., np.ndarray]) -> Float[np.ndarray, "..."]:
+    """Holes filled by interpolation between the samples of the same sensor."""
+    t = samples.parts[-1].points[:, 0]
+    rows = samples.values.reshape(-1, len(t)).copy()
+    for row, known in zip(rows, samples.known.reshape(rows.shape), strict=True):
+        row[~known] = between(t[~known], t[known], row[known])
+    return rows.reshape(samples.values.shape)
+
+
+def _cubic(wanted: np.ndarray, t: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """A cubic spline, which beyond the first and last sample stays what it is there."""
+    if len(t) < _CUBIC:
+        return np.interp(wanted, t, values)
+    return CubicSpline(t, values)(np.clip(wanted, t[0], t[-1]))
+
+
+def search_scattered(
+    observations: Observations,
+    values: Float[np.ndarray, " n"],
+    grouping: str,
+    rng: np.random.Generator,
+    step: Step,
+) -> tuple[Choice, Callable[[], float]]:
+    """Kernels and nugget with the least error on what was left out, and what draws the variance it implies.
+
+    `values` are standardized.
+    """
+    search = _search_dense if len(observations) <= MOST_DENSE else _search_fourier
+    error, best = search(observations, values, grouping, rng, step)
+    errors = tuple(float(np.sqrt(e)) for e in error.errors(*best))
+    return Choice(*best, errors), error.calibration(*best, rng)
+
+
+def _search_dense(
+    observations: Observations, values: np.ndarray, grouping: str, rng: np.random.Generator, step: Step
+) -> tuple[LeaveGroupOut, Found]:
+    domain = observations.domain
+    *extents, duration = domain.extents
+    periods = tuple(e * (1 if p else PADDING) for e, p in zip(extents, domain.periodic, strict=True))
+    space = SampleAxis(observations.x, tuple(extents), periods)
+    time = SampleAxis(observations.t[:, None], (duration,), (PADDING * duration,))
+    error = LeaveGroupOut((space, time), values, ways_of_grouping(observations, grouping), step)
+    coarse = _coarse_search(domain, len(values), error)
+    best = _simplex(coarse, domain, error, _WHOLE)
+    if ways := _ways_between_tracks(observations, grouping, error, best):
+        error = LeaveGroupOut((space, time), values, ways, step)
+        best = _search_between_tracks(coarse, best, domain, error)
+    return error, best
+
+
+def _search_fourier(
+    observations: Observations, values: np.ndarray, grouping: str, rng: np.random.Generator, step: Step
+) -> tuple[HoldOut, Found]:
+    o, domain, everything = observations, observations.domain, np.arange(len(values))
+
+    def within(rows: np.ndarray, box: Domain, grouping: str, ways: Sequence[Groups | None] = ()) -> HoldOut:
+        part = o if len(rows) == len(o) else Observations(o.x[rows], o.t[rows], o.y[rows], box)
+        groups = [None if way is None else way[rows] for way in ways] or ways_of_grouping(part, grouping)
+        return HoldOut(part, values[rows], grouping, groups, rng, step)
+
+    whole = within(everything, domain, grouping)
+    few = _some(len(values), _COARSE_SAMPLES, rng)
+    # a few samples of each sensor or frame are scattered samples
+    error = whole if len(few) == len(values) else within(few, domain, "")
+    coarse = _coarse_search(domain, len(few), error)
+    window, rows = _window(o, values, coarse[0], rng, _SEARCHED)
+    error = whole if window is domain else within(rows, window, grouping)
+    if window is not domain and error(*coarse) < _CLEAN**2:
+        smaller, few = _window(o, values, coarse[0], rng, _ENOUGH)
+        quick = within(few, smaller, grouping)
+        best = _simplex(coarse, domain, quick, _QUICK)
+        _prepare(whole, quick, best)
+        if whole(*best) < _AGREE * quick(*best):
+            return whole, best
+    best = _simplex(coarse, domain, error, _WHOLE)
+    if ways := _ways_between_tracks(o, grouping, error, best):
+        whole = within(everything, domain, grouping, ways)
+        error = whole if window is domain else within(rows, window, grouping, ways)
+        best = _search_between_tracks(coarse, best, domain, error)
+    _prepare(whole, error, best)
+    return whole, best
+
+
+def _ways_between_tracks(
+    observations: Observations, grouping: str, error: Error, found: Found
+) -> Sequence[Groups | None]:
+    """What else to leave out where noise hides from single samples what the field does between tracks."""
+    if grouping or error(*found) < _CLEAN**2:
+        return ()
+    tile = tracks(observations)
+    return () if tile is None else (tile, None)
+
+
+def _search_between_tracks(
+    coarse: Found, best: Found, domain: Domain, error: HoldOut | LeaveGroupOut
+) -> Found:
+    """What predicts all that is left out best, of kernels that miss hardly more of single samples.
+
+    What lies between tracks may not be predictable at all; a smoother field would then give up the samples
+    for it, and call what it misses of them noise.
+    """
+    most = _NO_WORSE * error.errors(*best)[-1]
+
+    def limited(kernels: Kernels, nugget: float) -> float:
+        errors = error.errors(kernels, nugget)
+        return sum(errors) + (0.0 if errors[-1] <= most else _REFUSED)
+
+    return min(best, _simplex(coarse, domain, limited, _WHOLE), key=lambda found: limited(*found))
+
+
+def _prepare(whole: HoldOut, searched: HoldOut, best: Found) -> None:
+    """Say how long all samples will take, and solve for them as accurately as the search did."""
+    seconds = seconds_of_scattered(whole.layout, *best)
+    warn_if_long(
+        seconds, f"fitting {len(whole.values):,} samples", "thin them, or give those of a shorter record"
+    )
+    whole.least = min(whole.least, searched.least)
+
+
+def _simplex(found: Found, domain: Domain, error: Error, effort: Effort) -> Found:
+    """Downhill from there, then with the other families for each factor where these come near."""
+    kernels, nugget = nelder_mead(*found, domain.extents, error, effort.first)
+    for axis in range(len(kernels)):
+        for family in [each for each in FAMILIES if each != kernels[axis].family]:
+            changed = Kernel(family, kernels[axis].lengths)
+            trial = (*kernels[:axis], changed, *kernels[axis + 1 :])
+            if error(trial, nugget) < effort.near * error(kernels, nugget):
+                candidate = nelder_mead(trial, nugget, domain.extents, error, effort.others)
+                if error(*candidate) < error(kernels, nugget):
+                    kernels, nugget = candidate
+    return kernels, nugget
+
+
+def _coarse_search(domain: Domain, count: int, error: Error) -> Found:
+    *extents, duration = domain.extents
+    least = count ** (-1 / (len(extents) + 1))
+    found = []
+    for family in FAMILIES:
+        fraction, rises, lowest, nuggets = _LARGEST, 0, np.inf, _COARSE_NUGGETS
+        while fraction > least and rises < _RISES:
+            space = Kernel(family, tuple(fraction * e for e in extents))
+            kernels = (space, Kernel(family, (fraction * duration,)))
+            tried = [(error(kernels, nugget), kernels, nugget) for nugget in nuggets]
+            best = min(tried, key=lambda entry: entry[0])
+            # where a nugget is too small it is so for shorter scales as well, and its solves take longest
+            nuggets = tuple(s for value, _, s in tried if s >= best[2] or value < _HOPELESS * best[0])
+            rises += best[0] > lowest
+            lowest = min(lowest, best[0])
+            found.append(best)
+            fraction /= _RATIO
+    _, kernels, nugget = min(found, key=lambda entry: entry[0])
+    return kernels, nugget
+
+
+def _some(count: int, most: int, rng: np.random.Generator) -> np.ndarray:
+    return np.arange(count) if count <= 1.5 * most else np.sort(rng.choice(count, most, replace=False))
+
+
+def _window(
+    observations: Observations, values: np.ndarray, kernels: Kernels, rng: np.random.Generator, most: int
+) -> tuple[Domain, np.ndarray]:
+    """A box of a dozen length scales per axis, or of about `most` samples if that is smaller, where most
+    happens, and rows of samples in it.
+    """
+    domain = observations.domain
+    lengths = np.array([length for kernel in kernels for length in kernel.lengths])
+    low, extents = np.array((*domain.low, domain.t0)), np.array(domain.extents)
+    if len(observations) <= most:
+        return domain, np.arange(len(observations))
+    size = np.minimum(extents, _WINDOW * lengths)
+    if most < _SEARCHED:  # a larger one is thinned instead
+        share = most / (len(observations) * float(np.prod(size / extents)))
+        size = size * min(1.0, share ** (1 / len(size)))
+    points = np.column_stack([observations.x, observations.t])
+    best = (-1.0, low, np.arange(0))
+    for _ in range(_WINDOWS):
+        corner = low + rng.random(len(low)) * (extents - size)
+        inside = np.flatnonzero(np.all((points >= corner) & (points <= corner + size), axis=1))
+        energy = float(np.sum(values[inside] ** 2))
+        best = max(best, (energy, corner, inside), key=lambda b: b[0])
+    _, corner, inside = best
+    *low, t0 = corner.tolist()
+    *high, t1 = (corner + size).tolist()
+    closed = tuple(bool(p and s == e) for p, s, e in zip(domain.periodic, size, extents, strict=False))
+    return Domain(tuple(low), tuple(high), t0, t1, closed), inside[_some(len(inside), most, rng)]

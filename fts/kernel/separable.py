@@ -1,12 +1,14 @@
 """Observations -> posterior of a separable Gaussian process: its mean and its variance on any grid.
 
-u_hat(x, t) = m + k_x(x)^T alpha k_t(t) with alpha from eigendecompositions of the kernel matrices, one per
-axis; nothing is trained.
+On a sensor x frame grid u_hat(x, t) = m + k_x(x)^T alpha k_t(t), with alpha from eigendecompositions of the
+kernel matrices, one per axis; nothing is trained. With probes that move, clocks of their own or points at
+random, the solve does not depend on the number of samples after one pass of Fourier sums over them.
 """
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -14,20 +16,32 @@ from tqdm.auto import tqdm
 
 from fts.domain import grid_points
 from fts.kernel.covariance import (
+    Choice,
     SampleAxis,
     Spectrum,
     decompose,
     factors,
+    feature_weights,
+    fourier_features,
     multiply,
-    on_product,
-    phases,
     precision,
     rotate,
-    wave_vectors,
+    sample_frequencies,
+    sum_features,
 )
-from fts.kernel.covariance import weights as random_weights
-from fts.kernel.holes import Selected, choose, holed
-from fts.kernel.normal_equations import of_grid
+from fts.kernel.cross_validation import implied_variance
+from fts.kernel.fourier import FourierSums, arrange_samples
+from fts.kernel.normal_equations import (
+    MaskedNormalEquations,
+    MeanFunction,
+    NormalEquations,
+    Solution,
+    assemble,
+    draw_prior,
+    fit_to_draw,
+    mean_function,
+    partial_grid,
+)
 from fts.kernel.posterior import (
     DrawnVariance,
     Posterior,
@@ -35,12 +49,19 @@ from fts.kernel.posterior import (
     interleaved_halves,
     nugget_of_halves,
 )
-from fts.kernel.search import Choice, search
-from fts.observations import LEAST_POINTS, InsufficientData, Observations
+from fts.kernel.search import search_grid, search_partial_grid, search_scattered
+from fts.observations import LEAST_POINTS, InsufficientData, Observations, unique_rows
 from fts.validation import warn_if_long
 
 BAR_DELAY = 2.0  # seconds; what is faster shows no bar
 _BLOCK = 4096  # grid points of scattered sensors evaluated at once
+# Seconds per cube of a matrix's size, of which a factor of two either way is to be expected; decompositions
+# of the whole grid: what a search takes beyond these is bounded.
+_EIGENVECTORS, _DECOMPOSITIONS = 2e-10, 2
+_FEW = 8  # samples per sensor, or per frame, at least, for these to be groups
+_MOST_GROUPS = 2000  # their kernel matrix is decomposed
+# A solve that has come close when its steps end is kept: ten times the nugget costs more than the rest does.
+_TOLERANCE, _CLOSE, _MOST, _EASIER = 1e-7, 1e-6, 1500, 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +73,7 @@ class SeparablePosterior(Posterior):
     values: Float[np.ndarray, "..."]  # the samples in units of scale, zero in holes
     weights: Float[np.ndarray, "..."]
     amplitude: float  # prior variance, in squared units of scale
-    holes: Selected | None = None  # where samples are missing from the grid
+    holes: MaskedNormalEquations | None = None  # where samples are missing from the grid
 
     @property
     def nugget(self) -> float:
@@ -71,27 +92,18 @@ class SeparablePosterior(Posterior):
             values = multiply(values, rows, i)
         return values.reshape(*(axis.size for axis in axes))
 
-    def refit(self, values: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-        """The weights that other values at the same samples would get."""
-        if self.holes is not None:
-            return self.holes.weights(self.holes.solve(values).z)
-        return rotate(values, self.spectra) * precision(self.spectra, self.nugget)
-
     def draw_error(self, nodes: Sequence[np.ndarray], rng: np.random.Generator) -> Float[np.ndarray, "..."]:
         """f - E[f | f at the samples + noise] on the tensor grid of the nodes, f drawn from the prior."""
-        points = self._points(nodes)
-        waves = [wave_vectors(part, k, rng) for part, k in zip(self.parts, self.choice.kernels, strict=True)]
-        weights = random_weights((), rng)
-        known, wanted = (
-            on_product(
-                weights,
-                [phases(part, at, wave) for part, at, wave in zip(self.parts, where, waves, strict=True)],
-            )
-            for where in ([part.points for part in self.parts], points)
+        pairs = zip(self.parts, self.choice.kernels, strict=True)
+        frequencies = [sample_frequencies(part, kernel, rng) for part, kernel in pairs]
+        weights = feature_weights((), rng)
+        known, truth = (
+            sum_features(weights, list(map(fourier_features, self.parts, points, frequencies)))
+            for points in ([part.points for part in self.parts], self._points(nodes))
         )
         known = known + np.sqrt(self.nugget) * rng.standard_normal(known.shape)
-        mean = replace(self, weights=self.refit(known)).standardized(*nodes)
-        return self.scale * np.sqrt(self.amplitude) * (wanted.reshape(mean.shape) - mean)
+        mean = replace(self, weights=self._weights_given(known)).standardized(*nodes)
+        return self.scale * np.sqrt(self.amplitude) * (truth.reshape(mean.shape) - mean)
 
     def variance(self) -> PosteriorVariance:
         """The posterior variance: exact on a full grid, from draws where it has holes."""
@@ -101,7 +113,7 @@ class SeparablePosterior(Posterior):
         self, count: int, smoothing: float, rng: np.random.Generator
     ) -> tuple[tuple["SeparablePosterior", "SeparablePosterior"], ...]:
         """Halves along the axis sampled most densely for its length scale: each still resolves the field."""
-        axis = self._densest
+        axis = min(range(len(self.parts)), key=self._spacing)
         points = self.parts[axis].points
         if self.holes is not None or len(points) < 2 * LEAST_POINTS:
             return ()
@@ -111,22 +123,16 @@ class SeparablePosterior(Posterior):
             for first in interleaved_halves(points, count, rng)
         )
 
-    @property
-    def _densest(self) -> int:
-        """The axis with the smallest spacing of samples in units of its kernel's length scale."""
-
-        def spacing(axis: int) -> float:
-            part, lengths = self.parts[axis], np.array(self.choice.kernels[axis].lengths)
-            relative = np.exp(np.mean(np.log(np.array(part.extents) / lengths)))
-            return float(relative / len(part.points) ** (1 / len(lengths)))
-
-        return min(range(len(self.parts)), key=spacing)
+    def _spacing(self, axis: int) -> float:
+        """Between samples along the axis, in units of its kernel's length scale."""
+        part, lengths = self.parts[axis], np.array(self.choice.kernels[axis].lengths)
+        relative = np.exp(np.mean(np.log(np.array(part.extents) / lengths)))
+        return float(relative / len(part.points) ** (1 / len(lengths)))
 
     def _half(self, axis: int, kept: Bool[np.ndarray, " n"], nugget: float) -> "SeparablePosterior":
         """The process given the samples at the kept points of one axis."""
-        part = self.parts[axis]
         parts, spectra = list(self.parts), list(self.spectra)
-        parts[axis] = SampleAxis(part.points[kept], part.extents, part.periods)
+        parts[axis] = parts[axis].subset(kept)
         spectra[axis] = decompose(parts[axis], self.choice.kernels[axis])
         values = np.compress(kept, self.values, axis)
         return replace(
@@ -139,6 +145,12 @@ class SeparablePosterior(Posterior):
             noise=_noise(self.scale, self.amplitude, nugget),
         )
 
+    def _weights_given(self, values: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+        """The weights that other values at the same samples would get."""
+        if self.holes is not None:
+            return self.holes.weights(self.holes.solve(values).z)
+        return rotate(values, self.spectra) * precision(self.spectra, self.nugget)
+
     def _points(self, axes: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The tensor grid of the axes, by the factors of the kernel."""
         *space, t = (np.asarray(axis, dtype=float) for axis in axes)
@@ -147,12 +159,12 @@ class SeparablePosterior(Posterior):
 
     def _rows(self, axes: Sequence[np.ndarray]) -> list[np.ndarray]:
         """k(point, samples) in the eigenbasis, for each factor."""
-        every = zip(self._points(axes), self.parts, self.choice.kernels, self.spectra, strict=True)
+        factors = zip(self._points(axes), self.parts, self.choice.kernels, self.spectra, strict=True)
         return [
             np.concatenate(
-                [part.cross(x[i : i + _BLOCK], chosen) @ s.vectors for i in range(0, len(x), _BLOCK)]
+                [part.cross(x[i : i + _BLOCK], kernel) @ s.vectors for i in range(0, len(x), _BLOCK)]
             )
-            for x, part, chosen, s in every
+            for x, part, kernel, s in factors
         ]
 
 
@@ -172,7 +184,69 @@ class ExactVariance(PosteriorVariance):
         return self.posterior.scale**2 * self.posterior.amplitude * rest
 
 
-def condition(observations: Observations, *, progress: bool = True) -> SeparablePosterior:
+@dataclass(frozen=True, kw_only=True)
+class ScatteredPosterior(Posterior):
+    """A Gaussian process given scattered samples, by coefficients of groups and Fourier modes."""
+
+    x: Float[np.ndarray, "n d"]
+    t: Float[np.ndarray, " n"]
+    sums: FourierSums
+    system: NormalEquations
+    z: Float[np.ndarray, "..."]
+    calibrate: Callable[[], float]  # draws the amplitude: prior variance, in squared units of scale
+    steps: int  # of the conjugate gradients
+
+    @cached_property
+    def _function(self) -> MeanFunction:
+        return mean_function(self.system, self.z)
+
+    def standardized(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
+        """The posterior mean less `mean`, in units of `scale`."""
+        return self._function.on_grid(*axes)
+
+    def draw_error(self, nodes: Sequence[np.ndarray], rng: np.random.Generator) -> Float[np.ndarray, "..."]:
+        """f - E[f | f at the samples + noise] on the tensor grid of the nodes, f drawn from the prior."""
+        frames = self.system.layout.grouping == "frames"
+        wanted = nodes[-1][:, None] if frames else grid_points(tuple(nodes[:-1]))
+        known, truth = draw_prior(self.system, wanted, rng)
+        mean = fit_to_draw(self.sums, self.system, known, rng)
+        missed = mean.sum_modes(truth, *nodes) - mean.on_grid(*nodes)
+        return self.scale * np.sqrt(self.calibrate()) * missed
+
+    def split(
+        self, count: int, smoothing: float, rng: np.random.Generator
+    ) -> tuple[tuple["ScatteredPosterior", "ScatteredPosterior"], ...]:
+        """Of every two neighbours in space-time one each; near is meant in units of the length scales."""
+        space, time = self.choice.kernels
+        if len(self.t) < 2 * LEAST_POINTS**2:
+            return ()
+        points = np.column_stack([self.x / np.array(space.lengths), self.t / time.lengths[0]])
+        nugget = nugget_of_halves(self.choice.nugget, smoothing, len(self.t))
+        return tuple(
+            (self._half(first, nugget), self._half(~first, nugget))
+            for first in interleaved_halves(points, count, rng)
+        )
+
+    def _half(self, kept: Bool[np.ndarray, " n"], nugget: float) -> "ScatteredPosterior":
+        """The process given the kept samples."""
+        x, t = self.x[kept], self.t[kept]
+        layout = arrange_samples(x, t, self.domain, self.system.layout.grouping)
+        sums = FourierSums(layout, self.sums.y[kept])
+        choice, system, solution = solve_with_nugget(sums, replace(self.choice, nugget=nugget))
+        return replace(
+            self,
+            x=x,
+            t=t,
+            sums=sums,
+            system=system,
+            z=solution.z,
+            choice=choice,
+            steps=solution.steps,
+            seconds=0.0,
+        )
+
+
+def condition_grid(observations: Observations, *, progress: bool = True) -> SeparablePosterior:
     """The Gaussian process given the observations, kernels chosen by what they predict of left-out slices."""
     began, grid = time.perf_counter(), observations.grid
     if grid is None:
@@ -184,16 +258,15 @@ def condition(observations: Observations, *, progress: bool = True) -> Separable
     mean, scale = float(grid.values.mean()), float(grid.values.std())
     refuse_constant(grid.values)
     warn_if_long(
-        of_grid(parts),
+        seconds_of_grid(parts),
         f"fitting {len(grid.sensors):,} sensors x {len(grid.frames):,} frames",
         "give every second sensor or frame",
     )
     values = ((grid.values - mean) / scale).reshape(*(len(part.points) for part in parts))
     with tqdm(total=2 * len(parts) + 1, desc="fit", disable=not progress, delay=BAR_DELAY) as bar:
-        choice = search(parts, values, bar.update)
-    spectra = tuple(decompose(part, chosen) for part, chosen in zip(parts, choice.kernels, strict=True))
-    rotated = rotate(values, spectra)
-    weights = rotated * precision(spectra, choice.nugget)
+        choice = search_grid(parts, values, bar.update)
+    spectra = tuple(decompose(part, kernel) for part, kernel in zip(parts, choice.kernels, strict=True))
+    weights = rotate(values, spectra) * precision(spectra, choice.nugget)
     amplitude = _amplitude(spectra, weights, choice)
     return SeparablePosterior(
         parts=parts,
@@ -210,16 +283,16 @@ def condition(observations: Observations, *, progress: bool = True) -> Separable
     )
 
 
-def condition_holed(
+def condition_partial_grid(
     observations: Observations, rng: np.random.Generator, step: Callable[[], object]
 ) -> SeparablePosterior | None:
     """The same for a grid with holes; None where samples lie anywhere."""
     began = time.perf_counter()
     mean, scale = float(observations.y.mean()), float(observations.y.std())
-    samples = holed(observations, (observations.y - mean) / scale)
+    samples = partial_grid(observations, (observations.y - mean) / scale)
     if samples is None:
         return None
-    choice, system, solution, completed = choose(samples, rng, step)
+    choice, system, solution, completed = search_partial_grid(samples, rng, step)
     # Which variance left-out slices imply is read off the completed grid.
     weights = rotate(completed, system.spectra) * precision(system.spectra, choice.nugget)
     amplitude = _amplitude(system.spectra, weights, choice)
@@ -239,6 +312,49 @@ def condition_holed(
     )
 
 
+def condition_scattered(
+    observations: Observations, rng: np.random.Generator, step: Callable[[], object]
+) -> ScatteredPosterior:
+    """The Gaussian process given samples anywhere, kernels chosen by what they predict of those left out."""
+    began = time.perf_counter()
+    x, t, y = observations.x, observations.t, observations.y
+    mean, scale = float(y.mean()), float(y.std())
+    values, grouping = (y - mean) / scale, _grouping(observations)
+    choice, calibrate = search_scattered(observations, values, grouping, rng, step)
+    sums = FourierSums(arrange_samples(x, t, observations.domain, grouping), values)
+    choice, system, solution = solve_with_nugget(sums, choice)
+    step()
+    # The deviation of the residuals, less the freedom that the field has taken from them.
+    z = solution.z
+    left = float(values @ values - 2 * np.vdot(z, system.right) + np.vdot(z, system.normal(z)))
+    noise = float(np.sqrt(max(left, 0.0) / max(len(values) - system.freedom, 1)))
+    return ScatteredPosterior(
+        x=x,
+        t=t,
+        sums=sums,
+        system=system,
+        z=z,
+        calibrate=calibrate,
+        steps=solution.steps,
+        domain=observations.domain,
+        choice=choice,
+        mean=mean,
+        scale=scale,
+        noise=scale * noise,
+        seconds=time.perf_counter() - began,
+    )
+
+
+def solve_with_nugget(sums: FourierSums, choice: Choice) -> tuple[Choice, NormalEquations, Solution]:
+    """The solve, with a larger nugget where it does not come close."""
+    while True:
+        system = assemble(sums, choice.kernels, choice.nugget)
+        solution = system.solve(system.right, tolerance=_TOLERANCE, most=_MOST)
+        if solution.residual < _CLOSE or choice.nugget >= 1:
+            return choice, system, solution
+        choice = replace(choice, nugget=_EASIER * choice.nugget)
+
+
 def refuse_constant(values: Float[np.ndarray, "..."]) -> None:
     """Refuse samples that are all the same."""
     mean = float(values.mean())
@@ -248,14 +364,24 @@ def refuse_constant(values: Float[np.ndarray, "..."]) -> None:
         )
 
 
-def _noise(scale: float, amplitude: float, nugget: float) -> float:
-    return scale * float(np.sqrt(amplitude * nugget))
+def seconds_of_grid(parts: Sequence[SampleAxis]) -> float:
+    """Seconds that a sensor x frame grid takes beyond its search, which is bounded."""
+    return _EIGENVECTORS * _DECOMPOSITIONS * sum(len(p.points) ** 3 for p in parts if not p.circulant)
+
+
+def _grouping(observations: Observations) -> str:
+    """Whether sensors or frames recur often enough to be groups."""
+    n = len(observations)
+    for name, points in (("sensors", observations.x), ("frames", observations.t[:, None])):
+        if len(unique_rows(points)[0]) <= min(n / _FEW, _MOST_GROUPS, np.sqrt(n)):
+            return name
+    return ""
 
 
 def _amplitude(spectra: Sequence[Spectrum], weights: np.ndarray, choice: Choice) -> float:
-    """Prior variance for which left-out slices of the worst axis err as much as the process expects."""
-    axis = int(np.argmax(choice.errors))
-    v = spectra[axis].vectors
-    d = np.tensordot(v**2, precision(spectra, choice.nugget), (1, axis))
-    residual = np.tensordot(v, weights, (1, axis)) / d
-    return float(np.mean(residual**2) / np.mean(1 / d))
+    """Prior variance that left-out slices of the worst axis imply."""
+    return implied_variance(spectra, weights, choice.nugget, int(np.argmax(choice.errors)))
+
+
+def _noise(scale: float, amplitude: float, nugget: float) -> float:
+    return scale * float(np.sqrt(amplitude * nugget))

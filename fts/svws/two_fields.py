@@ -8,9 +8,9 @@ import numpy as np
 
 from fts.equations.terms import Library
 from fts.fitting import Fit
-from fts.kernel.closed_form import freeze, given
+from fts.kernel.closed_form import condition, freeze
 from fts.kernel.posterior import Posterior
-from fts.kernel.separable import condition
+from fts.kernel.separable import condition_grid
 from fts.observations import Observations
 from fts.selection import refits
 from fts.selection.instrumental import TwoFieldsParams, choose
@@ -33,7 +33,7 @@ def two_fields(
     Nothing is drawn from `rng`: halves, regions and phases have seeds of their own in `params`.
     """
     # On a grid always the separable process: its halves are taken along an axis.
-    conditioned = given if observations.grid is None else condition
+    conditioned = condition if observations.grid is None else condition_grid
     posterior = conditioned(observations, progress=False)
     return select_halves(Fit(observations, freeze(posterior, observations), posterior), library, params)
 

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from fts.equations.terms import Library, parse_term
-from fts.kernel.separable import condition
+from fts.kernel.separable import condition_grid
 from fts.problems.problems import problem
 from fts.problems.trajectories import observe, simulate
 from fts.selection import instrumental
@@ -60,7 +60,7 @@ def noise_levels(
     trajectory, found = simulate(name), {}
     for level in levels:
         observations = observe(trajectory, "S100", seed=seed, noise=level)
-        posterior = condition(observations, progress=False)
+        posterior = condition_grid(observations, progress=False)
         places = np.random.default_rng(params.svws.phase_seed).random((params.phases, 2))
         pairs = posterior.split(params.splits, params.smoothing, np.random.default_rng(params.split_seed))
         found[level] = measure(pairs, library, automatic(posterior, library), places)

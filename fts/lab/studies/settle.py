@@ -20,7 +20,7 @@ from fts.equations.equation import Equation
 from fts.equations.terms import Library
 from fts.fitting import Fit
 from fts.kernel.closed_form import freeze
-from fts.kernel.separable import condition
+from fts.kernel.separable import condition_grid
 from fts.lab.studies.records import records_folder
 from fts.params.paper import DEVELOPMENT_SEEDS, LIBRARIES
 from fts.problems import metrics
@@ -125,7 +125,7 @@ def measured(cell: DevelopmentCell) -> Iterator[tuple[tuple[str, Any], metrics.S
     entry, trajectory = development(cell.problem)
     observations = observe(trajectory, cell.protocol, seed=cell.seed, noise=cell.noise)
     library, truth = _library(cell, entry), entry.equation
-    posterior = condition(observations, progress=False)
+    posterior = condition_grid(observations, progress=False)
     fit = Fit(observations, freeze(posterior, observations), posterior)
     chosen = select_halves(fit, library, TWO_FIELDS)
     yield ("rule", "two fields"), metrics.score(chosen, truth)
