@@ -117,14 +117,7 @@ class Observations:
 
     def save(self, path: str | Path) -> None:
         """Write the observation record: arrays x, t, y and a header with domain, problem, seed and noise."""
-        header = {
-            "domain": self.domain.as_dict(),
-            "problem": self.problem,
-            "protocol": self.protocol,
-            "seed": self.seed,
-            "noise": self.noise,
-            "source": self.source,
-        }
+        header = {name: getattr(self, name) for name in _HEADER} | {"domain": self.domain.as_dict()}
         containers.save_arrays(Path(path), "observations", header, {"x": self.x, "t": self.t, "y": self.y})
 
     @staticmethod
@@ -149,16 +142,10 @@ class Observations:
             slack = 1e-9 * (high - low)
             if values.size and (values.min() < low - slack or values.max() > high + slack):
                 i = int(np.argmax((values < low - slack) | (values > high + slack)))
-                place, begin, end = (
-                    np.array(corner)
-                    for corner in (
-                        (*self.x[i], self.t[i]),
-                        (*domain.low, domain.t0),
-                        (*domain.high, domain.t1),
-                    )
-                )
+                sample = np.array((*self.x[i], self.t[i]))
+                begin, end = np.array((*domain.low, domain.t0)), np.array((*domain.high, domain.t1))
                 raise ValueError(
-                    f"sample {place} lies outside {begin} to {end}: enlarge the domain or drop it"
+                    f"sample {sample} lies outside {begin} to {end}: enlarge the domain or drop it"
                 )
 
     def _refuse_duplicates(self) -> None:
@@ -213,15 +200,17 @@ def unique_rows(x: Float[np.ndarray, "n d"]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def tensor_axes(sensors: np.ndarray) -> tuple[np.ndarray, ...] | None:
+    """The axes of the tensor grid that the distinct positions fill, or None."""
     axes = tuple(np.unique(column) for column in sensors.T)
     # np.unique sorts rows lexicographically, which is C order over the axes.
     return axes if np.prod([axis.size for axis in axes]) == len(sensors) else None
 
 
 def require_finite(name: str, values: np.ndarray) -> None:
+    """A ValueError with the first value that is not a finite number."""
     bad = ~np.isfinite(values)
     if bad.any():
-        place = tuple(int(i) for i in np.argwhere(bad)[0])
+        index = tuple(int(i) for i in np.argwhere(bad)[0])
         raise ValueError(
-            f"{name}{list(place)} is {values[place]}: drop the sample, mend it or leave its cell blank"
+            f"{name}{list(index)} is {values[index]}: drop the sample, mend it or leave its cell blank"
         )

@@ -1,15 +1,12 @@
-"""Which array of a file is x, [y, [z,]] t and u, and what numbers it may hold: nothing is guessed.
+"""Files of samples -> named arrays x, [y, [z,]] t and u; nothing is guessed, nothing is unpickled.
 
-Text of separated values -> columns: commas, semicolons, tabs or blanks, one sample a row, or a wide table.
+Text of separated values: commas, semicolons, tabs or blanks, one sample a row, or a wide table with the
+sensors' positions in one direction and the times in the other, whose heading is `x` (or `t`) and then
+numbers. Blank cells are samples that were not taken. Lines that start with # or % are comments; the last one
+above the numbers may be the heading, as NumPy writes it.
 
-A wide table has the sensors' positions in one direction and the times in the other: its heading is `x` (or
-`t`) and then numbers. Blank cells are samples that were not taken. Lines that start with # or % are comments;
-the last one above the numbers may be the heading, as NumPy writes it.
-
-Arrays in .npz, .mat, NetCDF, Parquet and xarray's Datasets -> named arrays, no more than the bound.
-
-Sizes are read from the headers before the numbers, so a small file that unpacks to a large one is refused. No
-file is unpickled.
+Arrays in .npz, .mat, NetCDF, Parquet and xarray's Datasets: sizes are read from the headers before the
+numbers, so a small file that unpacks to a large one is refused.
 """
 
 import csv
@@ -34,6 +31,18 @@ COORDINATES = ("x", "y", "z")
 LARGEST = 1 << 28
 # What a user may say about the names: {"t": "time"} for some of them, or a name for each column in order.
 Columns = Mapping[str, str] | Sequence[str] | None
+Rows = Iterator[list[str]]
+
+_LONGEST_LINE = 1 << 22
+_BLOCK = 1 << 18  # characters turned into numbers at once
+_COMMENTS = ("#", "%")
+# A heading of a wide table: what its rows are, and what its columns are.
+_CORNERS = {"x": "xt", "t": "tx", "x\\t": "xt", "t\\x": "tx", "x/t": "xt", "t/x": "tx"}
+_UNPACKED_AT_ONCE = 1 << 20
+# A version 5 MAT-file: a header of so many bytes, then elements of which some are compressed.
+_MAT_HEADER, _MAT_COMPRESSED = 128, 15
+_MOST_ARRAYS = 4096  # arrays in one file
+HDF5 = b"\x89HDF\r\n\x1a\n"  # how such a file begins
 
 _REMEDY = {
     "c": "store its real part",
@@ -41,9 +50,6 @@ _REMEDY = {
     "m": "store them as a number of seconds",
     "O": "it holds objects, which are not loaded (allow_pickle is off); store plain numbers",
     "V": "store one array per column",
-    "S": "store numbers",
-    "U": "store numbers",
-    "b": "store numbers",
 }
 
 
@@ -53,7 +59,7 @@ def assign(names: Sequence[str], columns: Columns, where: str) -> dict[str, str]
     unknown = set(given) - {*COORDINATES, "t", "u"}
     if unknown:
         raise FileError(f"columns name {sorted(unknown)}: only x, y, z, t and u can be given, as x=HEADING")
-    found = {}
+    roles = {}
     for role in (*COORDINATES, "t", "u"):
         wanted = given.get(role, role)
         taken = {given[other].lower() for other in given if other != role}
@@ -61,13 +67,13 @@ def assign(names: Sequence[str], columns: Columns, where: str) -> dict[str, str]
         if len(matches) > 1:
             raise FileError(f"{where} has {len(matches)} columns {wanted!r}: rename all but one")
         if matches:
-            found[role] = matches[0]
+            roles[role] = matches[0]
         elif role in given:
             near = difflib.get_close_matches(wanted, names, n=1)
             hint = f"did you mean {near[0]!r}? " if near else ""
             raise FileError(f"{where} has no column {wanted[:60]!r}: {hint}It has {_listing(names)}")
-    _refuse_incomplete(found, names, where)
-    return found
+    _refuse_incomplete(roles, names, where)
+    return roles
 
 
 def numbers(name: str, array: np.ndarray, where: str) -> np.ndarray:
@@ -92,29 +98,20 @@ def _same(name: str, wanted: str) -> bool:
     return name.strip().lower() == wanted.strip().lower()
 
 
-def _refuse_incomplete(found: Mapping[str, str], names: Sequence[str], where: str) -> None:
-    missing = [role for role in ("x", "t", "u") if role not in found]
+def _refuse_incomplete(roles: Mapping[str, str], names: Sequence[str], where: str) -> None:
+    missing = [role for role in ("x", "t", "u") if role not in roles]
     if missing:
         raise FileError(
             f"{where} has columns {_listing(names)}: {', '.join(missing)} missing, "
             f"rename them or say which they are (--columns {missing[0]}=HEADING)"
         )
-    if "z" in found and "y" not in found:
+    if "z" in roles and "y" not in roles:
         raise FileError(f"{where} has x and z but no y: call the second axis y (--columns y=z)")
 
 
 def _listing(names: Sequence[str]) -> str:
     shown = [name if len(name) <= 30 else name[:27] + "..." for name in names[:12]]
     return repr(shown) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
-
-
-Rows = Iterator[list[str]]
-
-_LONGEST_LINE = 1 << 22
-_BLOCK = 1 << 18  # characters turned into numbers at once
-_COMMENTS = ("#", "%")
-# A heading of a wide table: what its rows are, and what its columns are.
-_CORNERS = {"x": "xt", "t": "tx", "x\\t": "xt", "t\\x": "tx", "x/t": "xt", "t/x": "tx"}
 
 
 def read_delimited(
@@ -161,29 +158,29 @@ class _Text:
         return self._long(places, len(names), head)
 
     def _long(self, places: dict[str, int], width: int, head: list[list[str]]) -> dict[str, np.ndarray]:
-        found = {role: array("d") for role in places}
-        self._append(found, places, width, iter(head))
+        collected = {role: array("d") for role in places}
+        self._append(collected, places, width, iter(head))
         while lines := self._block():
             block = self._plain(lines, width)
             if block is None:
                 self.number -= len(lines)
                 # A quoted cell may go on in the next block: from here on all is read in one go.
                 rest = self._lines() if any('"' in line for line in lines) else ()
-                self._append(found, places, width, self._cells(chain(self._counted(lines), rest)))
+                self._append(collected, places, width, self._cells(chain(self._counted(lines), rest)))
                 continue
             for role, place in places.items():
-                found[role].frombytes(block[:, place].tobytes())
-        if not found["u"]:
+                collected[role].frombytes(block[:, place].tobytes())
+        if not collected["u"]:
             raise FileError(f"{self.name} holds no samples below its heading: write columns x, [y,] t, u")
-        return {role: np.array(values) for role, values in found.items()}
+        return {role: np.array(values) for role, values in collected.items()}
 
-    def _append(self, found: dict[str, array], places: dict[str, int], width: int, table: Rows) -> None:
+    def _append(self, collected: dict[str, array], places: dict[str, int], width: int, table: Rows) -> None:
         for row in table:
             self._check_width(row, width)
             if row[places["u"]].strip() in self.missing:
                 continue
             for role, place in places.items():
-                found[role].append(self._value(row[place], role))
+                collected[role].append(self._value(row[place], role))
 
     def _block(self) -> list[str]:
         lines, size = [], 0
@@ -206,7 +203,7 @@ class _Text:
 
     def _wide(self, names: list[str], table: Iterable[list[str]], corner: str) -> dict[str, np.ndarray]:
         across = [self._value(name, corner[1]) for name in names[1:]]
-        found = {role: array("d") for role in (*corner, "u")}
+        collected = {role: array("d") for role in (*corner, "u")}
         for row in table:
             self._check_width(row, len(names))
             along = self._value(row[0], corner[0])
@@ -215,10 +212,10 @@ class _Text:
                     for role, value in zip(
                         (*corner, "u"), (along, place, self._value(cell, "u")), strict=True
                     ):
-                        found[role].append(value)
-        if not found["u"]:
+                        collected[role].append(value)
+        if not collected["u"]:
             raise FileError(f"{self.name} holds no samples below its heading: fill the table")
-        return {role: np.array(found[role]) for role in ("x", "t", "u")}
+        return {role: np.array(collected[role]) for role in ("x", "t", "u")}
 
     def _rows(self) -> Rows:
         lines = self._lines()
@@ -316,22 +313,15 @@ def _mapping(columns: Columns) -> Mapping[str, str] | None:
     return columns if isinstance(columns, Mapping) else None
 
 
-_CHUNK = 1 << 20
-# A version 5 MAT-file: a header of so many bytes, then elements of which some are compressed.
-_MAT_HEADER, _MAT_COMPRESSED = 128, 15
-_MANY = 4096  # arrays in one file
-HDF5 = b"\x89HDF\r\n\x1a\n"  # how such a file begins
-
-
 def read_npz(path: Path, columns: Columns) -> dict[str, np.ndarray]:
     """The arrays x, [y, [z,]] t, u of a NumPy archive."""
     with zipfile.ZipFile(path) as archive:
-        members = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()[:_MANY]}
+        members = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()[:_MOST_ARRAYS]}
         if len(members) != len(archive.infolist()):
             raise FileError(f"{path.name} holds an array twice, or thousands: keep x, [y,] t, u")
-        found = assign(list(members), columns, path.name)
-        refuse_large(sum(members[name].file_size for name in found.values()), path.name)
-        return {role: _npy(archive, members[name], path.name) for role, name in found.items()}
+        roles = assign(list(members), columns, path.name)
+        refuse_large(sum(members[name].file_size for name in roles.values()), path.name)
+        return {role: _npy(archive, members[name], path.name) for role, name in roles.items()}
 
 
 def _npy(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, where: str) -> np.ndarray:
@@ -362,8 +352,8 @@ def read_mat(path: Path, columns: Columns) -> dict[str, np.ndarray]:
     refuse_large(_unpacked(path), path.name)
     stored = loadmat(path, chars_as_strings=False, struct_as_record=True)
     arrays = {name: values for name, values in stored.items() if not name.startswith("__")}
-    found = assign(list(arrays), columns, path.name)
-    return {role: numbers(name, np.asarray(arrays[name]), path.name) for role, name in found.items()}
+    roles = assign(list(arrays), columns, path.name)
+    return {role: numbers(name, np.asarray(arrays[name]), path.name) for role, name in roles.items()}
 
 
 def _unpacked(path: Path) -> int:
@@ -378,7 +368,7 @@ def _unpacked(path: Path) -> int:
                 continue
             unpack, pending = zlib.decompressobj(), stream.read(min(size, path.stat().st_size))
             while pending and not unpack.eof:
-                total += len(unpack.decompress(pending, _CHUNK))
+                total += len(unpack.decompress(pending, _UNPACKED_AT_ONCE))
                 refuse_large(total, path.name)
                 pending = unpack.unconsumed_tail
     return total
@@ -392,11 +382,11 @@ def read_netcdf(path: Path, columns: Columns) -> dict[str, np.ndarray]:
         return _xarray(path, columns)
     refuse_large(path.stat().st_size, path.name)
     with netcdf_file(path, mmap=False, maskandscale=True) as file:
-        found = assign(list(file.variables), columns, path.name)
-        size = sum(math.prod(file.variables[name].shape) * 8 for name in found.values())
+        roles = assign(list(file.variables), columns, path.name)
+        size = sum(math.prod(file.variables[name].shape) * 8 for name in roles.values())
         refuse_large(size, path.name)
-        dims = {role: file.variables[name].dimensions for role, name in found.items()}
-        read = {role: _masked(name, file.variables[name][:], path.name) for role, name in found.items()}
+        dims = {role: file.variables[name].dimensions for role, name in roles.items()}
+        read = {role: _masked(name, file.variables[name][:], path.name) for role, name in roles.items()}
     return _ordered(read, dims, path.name)
 
 
@@ -413,8 +403,8 @@ def _xarray(path: Path, columns: Columns) -> dict[str, np.ndarray]:
         raise FileError(f"{path.name} is a NetCDF 4 file: pip install 'fts[formats]' to read it") from None
     # The sizes as they are stored: xarray believes those of the dimensions, and reads what is there.
     with h5py.File(path) as file:
-        found = assign(list(file), columns, path.name)
-        stored_sizes = (math.prod(getattr(file[name], "shape", ())) for name in found.values())
+        roles = assign(list(file), columns, path.name)
+        stored_sizes = (math.prod(getattr(file[name], "shape", ())) for name in roles.values())
         refuse_large(sum(stored_sizes) * 8, path.name)
     # Without indexes nothing is loaded before it is asked for.
     lazy: dict[str, Any] = {"decode_times": False, "create_default_indexes": False}
@@ -424,12 +414,12 @@ def _xarray(path: Path, columns: Columns) -> dict[str, np.ndarray]:
 
 def read_dataset(stored: Any, columns: Columns, where: str) -> dict[str, np.ndarray]:
     """The same of an xarray Dataset."""
-    found = assign([str(name) for name in stored.variables], columns, where)
-    for name in found.values():
+    roles = assign([str(name) for name in stored.variables], columns, where)
+    for name in roles.values():
         numbers(name, np.empty(0, stored[name].dtype), where)
-    refuse_large(sum(stored[name].size * 8 for name in found.values()), where)
-    dims = {role: tuple(str(d) for d in stored[name].dims) for role, name in found.items()}
-    read = {role: numbers(name, stored[name].values, where) for role, name in found.items()}
+    refuse_large(sum(stored[name].size * 8 for name in roles.values()), where)
+    dims = {role: tuple(str(d) for d in stored[name].dims) for role, name in roles.items()}
+    read = {role: numbers(name, stored[name].values, where) for role, name in roles.items()}
     # xarray has put NaN where the file declares a value missing.
     read["u"] = np.ma.masked_invalid(read["u"])
     return _ordered(read, dims, where)
@@ -457,12 +447,12 @@ def read_parquet(path: Path, columns: Columns) -> dict[str, np.ndarray]:
     except ImportError:
         raise FileError(f"{path.name} is a Parquet file: pip install 'fts[formats]' to read it") from None
     with parquet.ParquetFile(path) as file:
-        found = assign(file.schema_arrow.names, columns, path.name)
-        refuse_large(file.metadata.num_rows * 8 * len(found), path.name)
-        for name in found.values():
+        roles = assign(file.schema_arrow.names, columns, path.name)
+        refuse_large(file.metadata.num_rows * 8 * len(roles), path.name)
+        for name in roles.values():
             numbers(name, np.empty(0, file.schema_arrow.field(name).type.to_pandas_dtype()), path.name)
-        table = file.read(columns=list(found.values()))
-    arrays = {role: table[name].to_numpy() for role, name in found.items()}
-    read = {role: numbers(found[role], values, path.name) for role, values in arrays.items()}
-    read["u"] = np.ma.array(read["u"], mask=table[found["u"]].is_null().to_numpy())
+        table = file.read(columns=list(roles.values()))
+    arrays = {role: table[name].to_numpy() for role, name in roles.items()}
+    read = {role: numbers(roles[role], values, path.name) for role, values in arrays.items()}
+    read["u"] = np.ma.array(read["u"], mask=table[roles["u"]].is_null().to_numpy())
     return read

@@ -51,8 +51,8 @@ def read_samples(
     if is_dataset(path):
         source = "the Dataset"
         _refuse_in_order(columns, source)
-        found = read_dataset(path, columns, source)
-        found["u"] = _without(found["u"], missing)
+        arrays = read_dataset(path, columns, source)
+        arrays["u"] = _without(arrays["u"], missing)
     else:
         validation.require_type((str, Path), path, "path", "give the name of a file of samples")
         path = Path(path)
@@ -63,8 +63,8 @@ def read_samples(
                     "give dataclasses.replace(observations, domain=domain)"
                 )
             return Observations.load(path)
-        found, source = _read_file(path, columns, decimal, missing), path.name
-    x, t, u = _flat(found, source)
+        arrays, source = _read_file(path, columns, decimal, missing), path.name
+    x, t, u = _flat(arrays, source)
     for name, values in (("x", x), ("t", t), ("u", u)):
         require_finite(name, values)
     if domain is None:
@@ -86,10 +86,10 @@ def _read_file(path: Path, columns: Columns, decimal: str, missing: Sequence[str
     try:
         if ending in TEXT:
             return read_delimited(path, columns, decimal, missing)
-        found = _read_binary(ending, path, columns)
+        arrays = _read_binary(ending, path, columns)
     except OSError as error:
         raise FileError(f"{path.name} cannot be read ({error.strerror or error}): mend or move it") from None
-    return found | {"u": _without(found["u"], missing)}
+    return arrays | {"u": _without(arrays["u"], missing)}
 
 
 def _read_binary(ending: str, path: Path, columns: Columns) -> dict[str, np.ndarray]:
@@ -121,15 +121,15 @@ def _without(u: np.ndarray, missing: Sequence[str]) -> np.ndarray:
     return np.ma.array(np.ma.getdata(u), mask=mask)
 
 
-def _flat(found: dict[str, np.ndarray], where: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _flat(arrays: dict[str, np.ndarray], where: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """One row per sample that was taken: x [n, d], t [n], u [n]."""
-    roles = [*(axis for axis in COORDINATES if axis in found), "t"]
-    u = found["u"]
-    shapes = {role: found[role].shape for role in (*roles, "u")}
+    roles = [*(axis for axis in COORDINATES if axis in arrays), "t"]
+    u = arrays["u"]
+    shapes = {role: arrays[role].shape for role in (*roles, "u")}
     if len(set(shapes.values())) == 1 and u.ndim > 0:
-        points = [found[role].ravel() for role in roles]
+        points = [arrays[role].ravel() for role in roles]
     else:
-        axes = [np.squeeze(found[role]) for role in roles]
+        axes = [np.squeeze(arrays[role]) for role in roles]
         sizes = tuple(axis.size for axis in axes)
         if any(axis.ndim != 1 for axis in axes):
             raise FileError(

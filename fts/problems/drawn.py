@@ -1,4 +1,4 @@
-"""A seed -> a random well-posed problem and what was measured of it: the honesty benchmark's problems.
+"""A seed -> a random well-posed problem and what was measured of it: for the calibration of verdicts.
 
 An equation is drawn from a grammar with random coefficients, a smooth random state is carried through time,
 and sensors, frames or scattered points of it are measured with noise, all in random units. Some problems have

@@ -37,12 +37,12 @@ class Score:
         return asdict(self) | {"missing": list(self.missing), "extra": list(self.extra)}
 
 
-def score(found: Selection | Equation, truth: Equation) -> Score:
+def score(selected: Selection | Equation, truth: Equation) -> Score:
     """Exact recovery, F1 = 2 |S & S*| / (|S| + |S*|), and E_xi = ||xi - xi*|| / (||xi*|| + 1e-12).
 
     Both are written in the shared physical basis first, where D_x(u^2) = 2 u*u_x; absent terms are zero.
     """
-    equation = found.equation if isinstance(found, Selection) else found
+    equation = selected.equation if isinstance(selected, Selection) else selected
     xi, xi_star = equation.physical(), truth.physical()
     common = xi.keys() & xi_star.keys()
     total = len(xi) + len(xi_star)
@@ -55,14 +55,14 @@ def score(found: Selection | Equation, truth: Equation) -> Score:
     )
 
 
-def score_function(found: Equation, truth: Equation, states: tuple[float, float]) -> dict[str, Any]:
+def score_function(selected: Equation, truth: Equation, states: tuple[float, float]) -> dict[str, Any]:
     """How a function q of u_t = d_xx q(u) compares with the true power law on the range of states.
 
     Exact is the family, kappa u^m up to a constant, whatever its numbers; E_xi is the relative error of q.
     A function without a value on part of the range, as (u - 1)^0.5 has below 1, is an answer and no missing
     one: it recovers nothing, and its E_xi is 1, that of no function at all.
     """
-    (q, law), (q_star, _) = _function(found), _function(truth)
+    (q, law), (q_star, _) = _function(selected), _function(truth)
     u = np.linspace(*states, 1001)
     true_values = q_star(u) - q_star(u).mean()
     try:
@@ -78,14 +78,17 @@ def score_function(found: Equation, truth: Equation, states: tuple[float, float]
     }
 
 
-def score_parts(found: Equation, truth: Equation, states: tuple[float, float]) -> dict[str, Any]:
+def score_parts(selected: Equation, truth: Equation, states: tuple[float, float]) -> dict[str, Any]:
     """How the functions behind the operators of u_t = sum of d_x^k q_k(u) compare with the true ones.
 
     Exact: the same operators, each before a function of the true one's family, whatever its numbers. E_xi is
     the largest relative error of a true q_k on the range of states, up to a constant where k > 0.
     """
-    parts, true_parts = _parts(found), _parts(truth)
-    families, true_families = ({k: _family(q) for k, q in each.items()} for each in (parts, true_parts))
+    parts, true_parts = _parts(selected), _parts(truth)
+    families, true_families = (
+        {k: form.family if (form := form_of(q)) is not None else None for k, q in functions.items()}
+        for functions in (parts, true_parts)
+    )
     common = sum(families.get(k) == family for k, family in true_families.items())
     u = np.linspace(*states, 1001)
     errors = [1.0 if k not in parts else _function_error(parts[k], q, u, k) for k, q in true_parts.items()]
@@ -127,13 +130,8 @@ def _parts(equation: Equation) -> dict[int, Expression]:
     return parts
 
 
-def _family(q: Expression) -> str | None:
-    form = form_of(q)
-    return form.family if form is not None else None
-
-
 def _function_error(q: Expression, true_q: Expression, u: np.ndarray, order: int) -> float:
-    values, true_values = (one(u) - (one(u).mean() if order else 0.0) for one in (q, true_q))
+    values, true_values = (f(u) - (f(u).mean() if order else 0.0) for f in (q, true_q))
     return float(np.linalg.norm(values - true_values) / np.linalg.norm(true_values))
 
 
