@@ -1,6 +1,6 @@
-"""MLPField: a network of (t, x[, y]) as plain arrays, evaluated without torch.
+"""Networks of (t, x[, y]) as fields: what a method that trains one hands back, to be scored and drawn.
 
-What a method that trains such a network hands back, so that its field is scored and drawn like any other.
+An MLPField is plain arrays, evaluated without torch.
 """
 
 from dataclasses import dataclass
@@ -17,8 +17,26 @@ _ACTIVATIONS = {"tanh": np.tanh, "sin": np.sin}
 _CHUNK = 1 << 13
 
 
+class PointField:
+    """A network evaluated point by point, from `values` at (t, x[, y])."""
+
+    def values(self, inputs: Float[np.ndarray, "n d1"]) -> Float[np.ndarray, " n"]:
+        """u_hat with the time first, as the network takes its inputs."""
+        raise NotImplementedError
+
+    def __call__(self, points: Float[np.ndarray, "n d1"]) -> Float[np.ndarray, " n"]:
+        """u_hat at the points (x, [y,] t)."""
+        inputs = np.roll(np.asarray(points, dtype=float), 1, axis=1)
+        chunks = [inputs[i : i + _CHUNK] for i in range(0, len(inputs), _CHUNK)] or [inputs]
+        return np.concatenate([self.values(chunk) for chunk in chunks])
+
+    def on_grid(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
+        """u_hat on the tensor grid of the axes (x, [y,] t), shaped like a trajectory."""
+        return self(grid_points(axes)).reshape(*(axis.size for axis in axes))
+
+
 @dataclass(frozen=True)
-class MLPField:
+class MLPField(PointField):
     """A frozen network: layers (in, out) with inputs (t, x[, y]), one output, the activation between them."""
 
     weights: tuple[np.ndarray, ...]
@@ -36,17 +54,8 @@ class MLPField:
                 f"cannot describe a field on {self.domain.dimension} spatial axes: take one more, give one"
             )
 
-    def __call__(self, points: Float[np.ndarray, "n d1"]) -> Float[np.ndarray, " n"]:
-        """u_hat at the points (x, [y,] t)."""
-        inputs = np.roll(np.asarray(points, dtype=float), 1, axis=1)  # the network takes the time first
-        chunks = [inputs[i : i + _CHUNK] for i in range(0, len(inputs), _CHUNK)] or [inputs]
-        return np.concatenate([self._values(chunk) for chunk in chunks])
-
-    def on_grid(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
-        """u_hat on the tensor grid of the axes (x, [y,] t), shaped like a trajectory."""
-        return self(grid_points(axes)).reshape(*(axis.size for axis in axes))
-
-    def _values(self, inputs: np.ndarray) -> np.ndarray:
+    def values(self, inputs: Float[np.ndarray, "n d1"]) -> Float[np.ndarray, " n"]:
+        """Layer by layer."""
         if self.bounds is not None:
             low, high = (np.array(side) for side in self.bounds)
             inputs = 2.0 * (inputs - low) / (high - low) - 1.0

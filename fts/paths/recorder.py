@@ -1,12 +1,8 @@
-"""SupportPath: a recorded training as arrays, and as one file (Supplement E).
+"""A training watched: callback -> SupportPath, as arrays and as one file (Supplement E).
 
 Supports are kept whenever they change, losses and coefficients at every check, the field at a few of them on
-a coarse grid. What the truth has to say about them is not known here.
-
-A training watched: callback -> SupportPath, without changing what the training does.
-
-The recorder only reads: it copies coefficients and terms at every call, losses at the calls that have the
-held-out one, and evaluates a frozen copy of the field now and then.
+a coarse grid. What the truth has to say about them is not known here. The recorder only reads: what the
+training does is the same with it and without.
 """
 
 from collections.abc import Callable, Mapping
@@ -74,8 +70,8 @@ class SupportPath:
 
     def support_at(self, step: int) -> Bool[np.ndarray, " J"]:
         """The terms in force at a step."""
-        place = int(np.searchsorted(self.since, step, side="right")) - 1
-        return self.supports[max(place, 0)]
+        index = int(np.searchsorted(self.since, step, side="right")) - 1
+        return self.supports[max(index, 0)]
 
     def names_at(self, step: int) -> tuple[str, ...]:
         """The same as words."""
@@ -154,14 +150,14 @@ class Recorder:
         self.calls += 1
 
     def path(
-        self, about: Mapping[str, Any], end: int, losses: Mapping[str, float], found: Selection
+        self, about: Mapping[str, Any], end: int, losses: Mapping[str, float], selection: Selection
     ) -> SupportPath:
         """The whole training, closed by the state in which it ended after `end` steps."""
         if self.latest < end:
-            self.checks.append((end, dict(losses), found.xi))
-            self._see_support(end, found.xi != 0)
-        if found.field is not None and self.fields[-1][0] < end:
-            self.fields.append((end, found.field.on_grid(*self.axes)))
+            self.checks.append((end, dict(losses), selection.xi))
+            self._see_support(end, selection.xi != 0)
+        if selection.field is not None and self.fields[-1][0] < end:
+            self.fields.append((end, selection.field.on_grid(*self.axes)))
         kept = np.linspace(0, len(self.fields) - 1, min(len(self.fields), self.params.fields))
         fields = [self.fields[i] for i in np.rint(kept).astype(int)]
         names = list(self.checks[0][1])
@@ -208,12 +204,11 @@ def record_deepmod(
     from fts.baselines.training.deepmod import deepmod
 
     recorder = Recorder(library, observations.domain, 0.0, PATHS)
-    found = deepmod(observations, library, params, rng, callback=recorder)
-    notes = found.notes
-    losses = {name: notes[f"final_{name}"] for name in ("data", "residual")}
-    losses["held_out"] = notes["held_out"]
+    selection = deepmod(observations, library, params, rng, callback=recorder)
+    notes = selection.notes
+    losses = {"data": notes["final_data"], "residual": notes["final_residual"], "held_out": notes["held_out"]}
     about = {**about, "sparse_from": notes["sparse_since"], "stopped_by": notes["stopped_by"]}
-    return found, recorder.path(about, notes["iterations"], losses, found)
+    return selection, recorder.path(about, notes["iterations"], losses, selection)
 
 
 def record_weak_pde_learn(
@@ -227,9 +222,9 @@ def record_weak_pde_learn(
     from fts.baselines.training.weak_pde_learn import weak_pde_learn
 
     recorder = Recorder(library, observations.domain, params.threshold, PATHS)
-    found = weak_pde_learn(observations, library, params, rng, callback=recorder)
-    about = {**about, "sparse_from": params.burn_in, "stopped_by": found.notes["stopped_by"]}
-    return found, recorder.path(about, found.notes["iterations"], {}, found)
+    selection = weak_pde_learn(observations, library, params, rng, callback=recorder)
+    about = {**about, "sparse_from": params.burn_in, "stopped_by": selection.notes["stopped_by"]}
+    return selection, recorder.path(about, selection.notes["iterations"], {}, selection)
 
 
 def record_freeze_then_select(
@@ -254,22 +249,22 @@ def record_freeze_then_select(
             field = freeze()
             systems = rule.build(field, library, params.weak, params.svws)
             generation, fit, validation = rule.roles(systems, params.svws)
-            found = rule.choose(rule.generate(generation, params.svws), fit, validation, params.svws)
-            losses = {"data": error, "held_out": float(found.risks.mean())}
-            recorder(update, losses, found.xi, found.xi != 0, field)
+            selection = rule.choose(rule.generate(generation, params.svws), fit, validation, params.svws)
+            losses = {"data": error, "held_out": float(selection.risks.mean())}
+            recorder(update, losses, selection.xi, selection.xi != 0, field)
 
     field = paper.fit(observations, settings, progress=False, watch=watch)
     systems = rule.build(field, library, params.weak, params.svws)
-    found = replace(rule.select_from(systems, params.svws).with_refit("ridge"), field=field)
+    selection = replace(rule.select_from(systems, params.svws).with_refit("ridge"), field=field)
     history = field.made.history
     assert history is not None
     misfit = field(np.column_stack([observations.x, observations.t])) - observations.y
-    losses = {"data": float(np.mean(misfit**2)), "held_out": float(found.risks.mean())}
+    losses = {"data": float(np.mean(misfit**2)), "held_out": float(selection.risks.mean())}
     stopped = "budget" if history.updates == settings.training.epochs else "patience"
     # Until the background is fitted the field does not move, and there is no equation to read off it.
     begin = settings.training.background_epochs + 1
     about = {**about, "sparse_from": begin, "kept": history.kept, "stopped_by": stopped}
-    return found, recorder.path(about, history.updates, losses, found)
+    return selection, recorder.path(about, history.updates, losses, selection)
 
 
 RECORDED: dict[str, Recorded] = {

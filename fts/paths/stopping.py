@@ -36,8 +36,7 @@ def longest_lived(path: SupportPath) -> int:
     """The last step of the support that stood longest without a change; of the earlier one in a tie."""
     starts = np.maximum(path.since, _begin(path))
     ends = np.append(path.since[1:], path.end + 1)
-    place = int(np.argmax(ends - starts))
-    return int(ends[place]) - 1
+    return int(ends[np.argmax(ends - starts)]) - 1
 
 
 def last(path: SupportPath) -> int:

@@ -103,10 +103,10 @@ class DeepMoDTraining:
                 f"give at least {params.folds} and one"
             )
         padded = rows[np.minimum(np.arange(-(-self.n // _ROWS) * _ROWS), self.n - 1)]
-        self.points, self.y = _tensors(observations, padded)
+        self.points, self.y = _on_device(observations, padded)
         self.weight = torch.zeros(len(padded), dtype=torch.float64, device=device())
         self.weight[: self.n] = 1.0 / self.n
-        self.held_points, self.held_y = _tensors(observations, rows[self.n :])
+        self.held_points, self.held_y = _on_device(observations, rows[self.n :])
         self.network = taylor.perceptron(
             observations.domain, params.width, params.depth, "tanh", params.inputs
         )
@@ -262,12 +262,9 @@ class DeepMoDTraining:
         return fast, True
 
 
-def _tensors(observations: Observations, rows: np.ndarray) -> tuple[Tensor, Tensor]:
-    points = np.column_stack([observations.t, observations.x])[rows]
-    inputs, values = (
-        torch.from_numpy(part.astype(np.float32)).to(device()) for part in (points, observations.y[rows])
-    )
-    return inputs, values
+def _on_device(observations: Observations, rows: np.ndarray) -> tuple[Tensor, Tensor]:
+    points, y = taylor.sample_tensors(observations, rows)
+    return points.to(device()), y.to(device())
 
 
 # By hand: scikit-learn's lars_path is as fast and leaves the optimum by up to 1e-6 on nearly dependent

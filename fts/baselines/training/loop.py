@@ -48,11 +48,9 @@ class Training(Protocol):
 
     def step(self) -> None:
         """One step, with whatever is checked at it."""
-        ...
 
     def finish(self) -> None:
         """What is computed of the last state; again where a finished training is read back."""
-        ...
 
     def state(self) -> tuple[dict[str, Any], Arrays]:
         """Everything the next step depends on and the constructor does not draw."""
@@ -60,7 +58,6 @@ class Training(Protocol):
 
     def restore(self, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Put that back."""
-        ...
 
 
 T = TypeVar("T", bound=Training)

@@ -147,13 +147,13 @@ class JointTraining:
         self.params, self.library, domain = params, library, observations.domain
         self.plan = taylor.plan_columns(library, domain.dimension)  # refused before the training, not after
         self.network = taylor.perceptron(domain, params.width, params.depth, "tanh", "unit")
-        points = np.column_stack([observations.t, observations.x])
-        chosen = rng.permutation(len(points))[: params.samples]
+        chosen = rng.permutation(len(observations))[: params.samples]
         held, used = np.split(chosen, [round(params.held_out * len(chosen))])
-        self.samples = _tensor(points[used]), _tensor(observations.y[used])
-        self.held = _tensor(points[held]), _tensor(observations.y[held])
-        spread = latin_hypercube(domain, params.collocation, rng)
-        self.residual_points = _tensor(np.concatenate([spread, points[used[: params.residual_samples]]]))
+        self.samples = taylor.sample_tensors(observations, used)
+        self.held = taylor.sample_tensors(observations, held)
+        spread = latin_hypercube(domain, params.collocation, rng).astype(np.float32)
+        joining = self.samples[0][: params.residual_samples]
+        self.residual_points = torch.cat([torch.from_numpy(spread), joining])
         generator = torch.Generator().manual_seed(int(rng.integers(1 << 62)))
         layers = taylor.xavier_truncated(self.network.sizes, torch.float32, generator)
         self.theta = layers.vector.requires_grad_(True)
@@ -326,7 +326,3 @@ def _finite(loss: Tensor) -> float:
     if not np.isfinite(value):
         raise Diverged(f"the loss was {value}")
     return value
-
-
-def _tensor(values: np.ndarray) -> Tensor:
-    return torch.from_numpy(values.astype(np.float32))

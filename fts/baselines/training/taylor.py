@@ -12,6 +12,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -20,6 +21,7 @@ from fts.baselines.mlp_field import Bounds, MLPField
 from fts.domain import Domain
 from fts.equations.expressions import STATE
 from fts.equations.terms import Library, Term
+from fts.observations import Observations
 
 Activation = Literal["tanh", "sin"]
 TIME = 1  # the slice u_t; the others are derivatives in space
@@ -169,6 +171,28 @@ def plan_columns(library: Library, dimension: int) -> tuple[Products, ...]:
     return tuple(_expand(term, dimension) for term in library)
 
 
+def powers(term: Term) -> tuple[tuple[int, float], ...]:
+    """q of a term D_alpha q(u) as powers of u and their coefficients; refuses what is no polynomial."""
+    kept = []
+    for product, coefficient in term.q.monomials:
+        if any(factor != STATE or e < 0 or not float(e).is_integer() for factor, e in product):
+            raise ValueError(
+                f"{term} is no polynomial in u: this method takes powers u^n, replace or drop it"
+            )
+        kept.append((int(sum(e for _, e in product)), float(coefficient)))
+    return tuple(kept)
+
+
+def sample_tensors(
+    observations: Observations, rows: np.ndarray | None = None
+) -> tuple[Float[Tensor, "n d1"], Float[Tensor, " n"]]:
+    """Points (t, x[, y]) and values of the samples, or of some rows of them, in single precision."""
+    chosen = np.arange(len(observations)) if rows is None else rows
+    points = np.column_stack([observations.t, observations.x])[chosen]
+    inputs, y = (torch.from_numpy(part.astype(np.float32)) for part in (points, observations.y[chosen]))
+    return inputs, y
+
+
 def uniform_fan_in(sizes: Sequence[int], dtype: torch.dtype, generator: torch.Generator) -> Weights:
     """PyTorch's own start of a linear layer: weights and biases U(-1/sqrt(in), 1/sqrt(in))."""
     weights, biases = [], []
@@ -259,12 +283,7 @@ def _plane(f: list[Tensor], z: Tensor) -> Tensor:
 def _expand(term: Term, dimension: int) -> Products:
     """D_alpha q(u) for polynomial q, by the product rule on monomials of derivatives of u."""
     products: dict[tuple[tuple[int, ...], ...], float] = {}
-    for factors, coefficient in term.q.monomials:
-        if any(factor != STATE or e < 0 or not float(e).is_integer() for factor, e in factors):
-            raise ValueError(
-                f"{term} is no polynomial in u: this method takes powers u^n, replace or drop it"
-            )
-        degree = int(sum(e for _, e in factors))
+    for degree, coefficient in powers(term):
         key = ((0, 0, 0),) * degree
         products[key] = products.get(key, 0.0) + term.scale * coefficient
     for axis, order in enumerate(term.alpha):
@@ -286,7 +305,7 @@ def _differentiate(
     result: dict[tuple[tuple[int, ...], ...], float] = {}
     for key, coefficient in products.items():
         for i, beta in enumerate(key):
-            raised = tuple(order + (place == axis) for place, order in enumerate(beta))
+            raised = tuple(order + (k == axis) for k, order in enumerate(beta))
             grown = tuple(sorted((*key[:i], raised, *key[i + 1 :])))
             result[grown] = result.get(grown, 0.0) + coefficient
     return result

@@ -24,6 +24,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from fts.baselines.mlp_field import PointField
 from fts.baselines.training.loop import (
     Arrays,
     Checkpoint,
@@ -34,18 +35,16 @@ from fts.baselines.training.loop import (
     snapshot,
     train,
 )
+from fts.baselines.training.taylor import powers, sample_tensors
 from fts.baselines.weak_pde_learn import WeakPDELearnParams
 from fts.domain import Domain, grid_points
-from fts.equations.expressions import STATE
-from fts.equations.terms import Library, Term
+from fts.equations.terms import Library
 from fts.observations import Observations
 from fts.selection.selection import Selection
 
 # The rational function of this type nearest to max(z, 0) on [-1, 1].
 _NUMERATOR = (0.0218, 0.5, 1.5957, 1.1915)
 _DENOMINATOR = (1.0, 0.0, 2.383)
-# Points evaluated at once.
-_CHUNK = 1 << 13
 # How often in a training its state is kept on disk.
 _SAVES = 20
 # One radius for all axes, in shortest sides of the box, or one per axis, in its own side.
@@ -83,33 +82,27 @@ class RationalNetwork:
         pieces = theta.split([prod(shape) for shape in self.shapes])
         a, b, *layers = (piece.view(shape) for piece, shape in zip(pieces, self.shapes, strict=True))
         z = points
-        for place, (weight, bias) in enumerate(zip(layers[0::2], layers[1::2], strict=True)):
+        for layer, (weight, bias) in enumerate(zip(layers[0::2], layers[1::2], strict=True)):
             z = torch.addmm(bias, z, weight)
-            if place < self.depth:
-                p, q = a[place], b[place]
+            if layer < self.depth:
+                p, q = a[layer], b[layer]
                 z = (((p[3] * z + p[2]) * z + p[1]) * z + p[0]) / ((q[2] * z + q[1]) * z + q[0])
         return z[:, 0]
 
 
 @dataclass(frozen=True)
-class RationalField:
+class RationalField(PointField):
     """A trained network on its box, frozen: a field as weak systems and plots read it."""
 
     network: RationalNetwork
     theta: Float[np.ndarray, " p"]
     domain: Domain
 
-    def __call__(self, points: Float[np.ndarray, "n d1"]) -> Float[np.ndarray, " n"]:
-        """u_hat at the points (x, [y,] t)."""
+    def values(self, inputs: Float[np.ndarray, "n d1"]) -> Float[np.ndarray, " n"]:
+        """The network in double precision."""
         theta = torch.from_numpy(np.array(self.theta, dtype=np.float64))
-        ordered = torch.from_numpy(np.roll(points, 1, axis=1))  # time first, as the network was trained
         with torch.no_grad():
-            chunks = [self.network.values(theta, chunk) for chunk in ordered.split(_CHUNK)]
-        return torch.cat(chunks).numpy()
-
-    def on_grid(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
-        """u_hat on the tensor grid of the axes (x, [y,] t)."""
-        return self(grid_points(axes)).reshape(*(axis.size for axis in axes))
+            return self.network.values(theta, torch.from_numpy(inputs)).numpy()
 
 
 # (epoch, losses by name, coefficients on the library, terms still in play, the field)
@@ -231,13 +224,13 @@ def factors(
 
     Bumps vanish with all derivatives at the ends of their supports: equal weights are the trapezoidal rule.
     """
-    found = []
+    parts = []
     for axis, nodes, order in zip(range(len(axes)), axes, orders, strict=True):
         center, radius = bumps.centers[:, axis], bumps.radii[:, axis]
         g = bump_derivatives((nodes[:, None] - center) / radius, steepness, order)
         scale = radius ** -np.arange(order + 1.0)[:, None, None]
-        found.append(torch.from_numpy((g * scale * (nodes[1] - nodes[0])).astype(np.float32)))
-    return found
+        parts.append(torch.from_numpy((g * scale * (nodes[1] - nodes[0])).astype(np.float32)))
+    return parts
 
 
 def highest_orders(library: Library, dimension: int) -> tuple[int, ...]:
@@ -248,7 +241,7 @@ def highest_orders(library: Library, dimension: int) -> tuple[int, ...]:
 def plan(library: Library, dimension: int) -> tuple[Column, ...]:
     """How every column is integrated; refuses functions of u that are no polynomials."""
     library.check_dimension(dimension)
-    return tuple(Column(term.alpha[:dimension], (-1.0) ** term.order, _powers(term)) for term in library)
+    return tuple(Column(term.alpha[:dimension], (-1.0) ** term.order, powers(term)) for term in library)
 
 
 def weak_system(u: Tensor, parts: list[Tensor], columns: tuple[Column, ...]) -> tuple[Tensor, Tensor]:
@@ -261,17 +254,6 @@ def weak_system(u: Tensor, parts: list[Tensor], columns: tuple[Column, ...]) -> 
         inner = [c * over_time[n] for n, c in column.powers]
         values.append(column.sign * _contract(sum(inner[1:], inner[0]), parts, column.alpha))
     return torch.stack(values, dim=1), b
-
-
-def _powers(term: Term) -> tuple[tuple[int, float], ...]:
-    found = []
-    for product, coefficient in term.q.monomials:
-        if any(factor != STATE or e < 0 or not float(e).is_integer() for factor, e in product):
-            raise ValueError(
-                f"{term} is no polynomial in u: this method takes powers u^n, replace or drop it"
-            )
-        found.append((int(sum(e for _, e in product)), float(coefficient)))
-    return tuple(found)
 
 
 def _power(u: Tensor, n: int) -> Tensor:
@@ -304,8 +286,7 @@ class WeakTraining:
         self.scales = np.array([term.scale for term in library])
         self.columns = plan(library, self.domain.dimension)
         self.orders = highest_orders(library, self.domain.dimension)
-        self.points = _tensor(np.column_stack([observations.t, observations.x]))
-        self.y = _tensor(observations.y)
+        self.points, self.y = sample_tensors(observations)
         self.axes = quadrature_axes(self.domain, params.weak.quadrature)
         self.nodes = _tensor(np.roll(grid_points(self.axes), 1, axis=1))  # the network takes time first
         self.network = RationalNetwork(self.domain.dimension + 1, params.width, params.depth)

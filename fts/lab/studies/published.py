@@ -50,15 +50,6 @@ def pysr() -> dict[float, tuple[int, Spread, Spread]]:
     }
 
 
-def pysr_failures() -> dict[float, str]:
-    """Table S11: what PySR selected in the unsuccessful run of the smallest seed, by noise."""
-    return {
-        0.0: "0.100*u^1.727 + 0.0002*u^2.727 - 0.0001*u",
-        0.05: "0.0667*u^2 + 0.0387*u",
-        0.1: "0.0624*u^2 + 0.0437*u",
-    }
-
-
 @dataclass(frozen=True)
 class Cell:
     """One published cell."""
