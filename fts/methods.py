@@ -17,7 +17,7 @@ from fts.params.types import FreezeThenSelectParams
 from fts.selection.instrumental import TwoFieldsParams
 from fts.selection.selection import Selection
 from fts.svws.select import freeze_then_compare, freeze_then_select
-from fts.svws.two_fields import two_fields
+from fts.svws.split_sample import two_fields
 
 # A module registers its methods when it is imported.
 for _module in pkgutil.iter_modules(baselines.__path__):

@@ -24,9 +24,8 @@ from fts.selection import instrumental, moments, refits, support_search
 from fts.selection.instrumental import TWO_FIELDS, TwoFieldsParams
 from fts.selection.moments import regions
 from fts.selection.selection import standard_error
-from fts.selection.split_sample import row_weights
 from fts.svws.rule import build
-from fts.svws.two_fields import two_fields, unresolved
+from fts.svws.split_sample import measure, row_weights, two_fields, unresolved
 from fts.weak.assembly import assemble
 from fts.weak.geometry import automatic
 from fts.weak.test_functions import patch_centers
@@ -92,8 +91,8 @@ def test_jackknife_errors_tell_how_far_the_estimate_is_off() -> None:
     for _ in range(100):
         found = moments.cross_moments(_library(2), _rows(rng, _clean(rng, 320, 2, {0: 2.0, 1: -1.0}), 0.5))
         xi, deviation = (
-            found.physical((0, 1), measure(found.cross, (0, 1)))
-            for measure in (instrumental.fit, instrumental.standard_errors)
+            found.physical((0, 1), estimate(found.cross, (0, 1)))
+            for estimate in (instrumental.fit, instrumental.standard_errors)
         )
         distances += list((xi - [2.0, -1.0]) / deviation)
     assert 0.8 < np.std(distances) < 1.25
@@ -105,7 +104,7 @@ def test_the_cross_risk_has_no_noise_floor(noise: float) -> None:
     posterior = condition_grid(observations, progress=False)
     pairs = _split(posterior)
     phases = np.random.default_rng(1).random((TWO_FIELDS.phases, 2))
-    found = moments.measure(pairs, _TERMS, automatic(posterior, _TERMS), phases)
+    found = measure(pairs, _TERMS, automatic(posterior, _TERMS), phases)
     right, error = instrumental.unexplained(found, (_TERMS.index("u_x"), _TERMS.index("u_xx")))
     # Without noise what is left is quadrature and interpolation.
     assert abs(right) < 3 * error + 1e-6

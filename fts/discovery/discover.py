@@ -41,7 +41,7 @@ from fts.selection.instrumental import TWO_FIELDS
 from fts.selection.selection import Selection
 from fts.svws import rule
 from fts.svws.select import Prepared, extend, prepare, resolve_library
-from fts.svws.two_fields import select_prepared
+from fts.svws.split_sample import select_prepared
 from fts.trajectory.comparison import Comparison, ThawedEquation, describe_fit, thaw_equation
 
 # Phases and draws are the same for the same samples: a verdict is repeatable.
@@ -240,9 +240,9 @@ def _check_by_halves(fit: Fit, ready: Prepared, judged: Judged) -> tuple[Selecti
     if len(ready.library) < _LARGE or fit.posterior is None:
         return selection, verdict
     params = replace(TWO_FIELDS, weak=ready.weak, svws=ready.params, relative=False)
-    chosen = select_prepared(fit, ready, judged.proposed, params)
-    reasons = [str(chosen.notes[name]) for name in ("said", "doubt") if name in chosen.notes]
-    if chosen.notes["fields"] == 1:
+    check = select_prepared(fit, ready, judged.proposed, params)
+    chosen, reasons = check.selection, list(check.reasons)
+    if not check.by_halves:
         return selection, with_reasons(verdict, reasons)
     if chosen.support != selection.support:
         reasons.append(

@@ -8,16 +8,13 @@ would have without noise, because the noise of the halves is independent: solvin
 variables estimate that nothing attenuates, and its risk estimates the unexplained part of b without noise.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from fts.equations.terms import Library
-from fts.fields.frozen import Field
-from fts.params.types import WeakParams
-from fts.weak.assembly import assemble
 
 # Regions left out in turn: enough for a standard error, few enough that each is longer than a field error.
 _REGIONS = 16
@@ -120,24 +117,6 @@ def by_region(columns: Float[np.ndarray, "m J1"], region: Int[np.ndarray, " m"])
     """The moments of columns [b, A], given with the region of every row."""
     parts = (columns[region == k] for k in np.unique(region))
     return Moments(np.stack([part.T @ part for part in parts]))
-
-
-def measure(
-    pairs: Sequence[tuple[Field, Field]],
-    library: Library,
-    weak: WeakParams,
-    phases: Iterable[Float[np.ndarray, " d1"]],
-    row_weights: Callable[[Float[np.ndarray, " d1"]], Float[np.ndarray, " m"]] = lambda _: np.ones(1),
-) -> CrossMoments:
-    """The cross moments of all pairs on the patches of all phases, with weights for the rows of a phase."""
-    rows = []
-    for phase in phases:
-        weights = row_weights(phase)[:, None]
-        for pair in pairs:
-            systems = [assemble(field, library, weak, phase) for field in pair]
-            columns = (weights * np.column_stack([system.b, system.A]) for system in systems)
-            rows.append((*columns, regions(systems[0].centers)))
-    return cross_moments(library, rows)
 
 
 def cross_moments(

@@ -12,7 +12,8 @@ from fts.problems.problems import problem
 from fts.problems.trajectories import observe, simulate
 from fts.selection import instrumental
 from fts.selection.instrumental import TwoFieldsParams
-from fts.selection.moments import CrossMoments, measure
+from fts.selection.moments import CrossMoments
+from fts.svws.split_sample import measure
 from fts.weak.geometry import automatic
 
 
@@ -61,7 +62,7 @@ def noise_levels(
     for level in levels:
         observations = observe(trajectory, "S100", seed=seed, noise=level)
         posterior = condition_grid(observations, progress=False)
-        places = np.random.default_rng(params.svws.phase_seed).random((params.phases, 2))
+        phases = np.random.default_rng(params.svws.phase_seed).random((params.phases, 2))
         pairs = posterior.split(params.splits, params.smoothing, np.random.default_rng(params.split_seed))
-        found[level] = measure(pairs, library, automatic(posterior, library), places)
+        found[level] = measure(pairs, library, automatic(posterior, library), phases)
     return found

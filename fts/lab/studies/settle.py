@@ -28,8 +28,9 @@ from fts.problems.development import development, development_names, offered, wa
 from fts.problems.problems import Problem
 from fts.problems.trajectories import observe
 from fts.selection.instrumental import TWO_FIELDS, TwoFieldsParams, choose
+from fts.selection.moments import CrossMoments
 from fts.selection.selection import Selection
-from fts.svws.two_fields import Halved, halved, prepare_halves, select_halves
+from fts.svws.split_sample import moments_of_halves, prepare_halves, select_halves
 
 FILE = "settled.json"
 # Terms beside the paper's eight that development problems with a small library need.
@@ -131,8 +132,8 @@ def measured(cell: DevelopmentCell) -> Iterator[tuple[tuple[str, Any], metrics.S
     yield ("rule", "two fields"), metrics.score(chosen, truth)
     yield ("rule", "one field"), metrics.score(chosen.variants["svws"], truth)
     ready = prepare_halves(fit, library, TWO_FIELDS).with_variances(fit.variance)
-    known = halved(fit, ready, TWO_FIELDS)
-    usual = _decided(known, TWO_FIELDS, truth)
+    known = moments_of_halves(fit, ready, TWO_FIELDS)
+    usual = _decided(known, library, TWO_FIELDS, truth)
     for setting, values in {**_DECIDED, **_MEASURED}.items():
         for value in values:
             if value == getattr(TWO_FIELDS, setting):
@@ -140,15 +141,17 @@ def measured(cell: DevelopmentCell) -> Iterator[tuple[tuple[str, Any], metrics.S
                 continue
             params = replace(TWO_FIELDS, **{setting: value})
             again = setting in _MEASURED
-            seen = halved(fit, ready, params) if again else known
-            yield (setting, value), _decided(seen, params, truth)
+            seen = moments_of_halves(fit, ready, params) if again else known
+            yield (setting, value), _decided(seen, library, params, truth)
 
 
-def _decided(known: Halved, params: TwoFieldsParams, truth: Equation) -> metrics.Score:
+def _decided(
+    known: CrossMoments | None, library: Library, params: TwoFieldsParams, truth: Equation
+) -> metrics.Score:
     """By the cross estimate alone: refits on the whole field do not depend on these settings."""
-    if known.moments is None:
-        return metrics.score(Selection(known.library, np.zeros(len(known.library)), "none"), truth)
-    return metrics.score(choose(known.moments, params), truth)
+    if known is None:
+        return metrics.score(Selection(library, np.zeros(len(library)), "none"), truth)
+    return metrics.score(choose(known, params), truth)
 
 
 def _library(cell: DevelopmentCell, entry: Problem) -> Library:
