@@ -1,7 +1,10 @@
 """The documents of the repository name what exists: citation, changelog, API reference, glossary."""
 
 import importlib
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -42,7 +45,7 @@ def test_the_reference_lists_every_public_name_and_modules_that_exist() -> None:
         assert importlib.import_module(module).__doc__, f"{module} has no docstring to show"
 
 
-@pytest.mark.parametrize("document", ["book/glossary.md", "README.md"])
+@pytest.mark.parametrize("document", ["book/glossary.md", "CONTRIBUTING.md", "README.md"])
 def test_paths_and_names_exist(document: str) -> None:
     text = (ROOT / document).read_text()
     paths = re.findall(r"`((?:fts|book|tests|assets|benchmarks)/[^`*<{ ]*)`", text)
@@ -50,3 +53,34 @@ def test_paths_and_names_exist(document: str) -> None:
     names = set(re.findall(r"`fts\.(\w+)`", text))
     modules = {path.stem for path in (ROOT / "fts").iterdir()}
     assert names - set(fts.__all__) - modules == set()
+
+
+PROBLEM = """
+from fts.equations.terms import split
+from fts.problems.problems import solve
+u = solve(kawahara)
+assert u.shape == kawahara.shape and np.isfinite(u).all() and np.ptp(u[:, -1]) > 0.1
+assert np.allclose(u.mean(axis=0), u[:, 0].mean())
+names = {split(term)[1] for term in kawahara.library}
+assert {split(term)[1] for term in kawahara.equation.terms} <= names
+"""
+METHOD = """
+import fts
+from fts.methods import METHODS, configurations, method
+assert METHODS["least squares"].params is LeastSquaresParams
+observations = fts.observe(fts.simulate("ks"), "S20", seed=1301)
+selection = method("least squares")(
+    observations, fts.problem("ks").library, configurations("least squares")["ks"], np.random.default_rng(0)
+)
+assert set(selection.support) == {"u*u_x", "u_xx", "u_xxxx"}, selection.support
+"""
+
+
+@pytest.mark.parametrize(("title", "use"), [("A problem", PROBLEM), ("A method", METHOD)])
+def test_what_contributing_says_runs(title: str, use: str) -> None:
+    section = (ROOT / "CONTRIBUTING.md").read_text().split(f"## {title}\n")[1].split("\n## ")[0]
+    (code,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    assert len([line for line in code.splitlines() if line]) < 40
+    run = [sys.executable, "-c", code + use]
+    done = subprocess.run(run, capture_output=True, text=True, cwd=ROOT, env=dict(os.environ))
+    assert done.returncode == 0, done.stderr
