@@ -1,1 +1,1 @@
-"""Observations -> FrozenField in closed form: covariance, slices left out, search, posterior. No torch."""
+"""Observations -> posterior of a Gaussian process -> frozen field, in closed form. No torch."""

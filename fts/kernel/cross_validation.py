@@ -7,10 +7,11 @@ invert a matrix, a tenth of the groups is held out and the rest is solved for.
 Groups are whole sensors, or tiles of space that a probe would have passed; whole frames; single samples.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from math import prod
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -110,7 +111,34 @@ def implied_variance(
     return float(np.mean((a / d) ** 2) / np.mean(1 / d))
 
 
-class LeaveGroupOut:
+class CrossValidation(ABC):
+    """Mean square error at samples left out, over all ways of grouping them."""
+
+    def __init__(self, step: Callable[[], object]) -> None:
+        self.step = step  # called once per evaluation
+        self._known: dict[tuple[tuple[Kernel, ...], float], Any] = {}
+
+    def __call__(self, kernels: tuple[Kernel, ...], nugget: float) -> float:
+        """The sum over the ways."""
+        return sum(self.errors(kernels, nugget))
+
+    @abstractmethod
+    def errors(self, kernels: tuple[Kernel, ...], nugget: float) -> tuple[float, ...]:
+        """One mean square per way."""
+
+    def _measured(self, kernels: tuple[Kernel, ...], nugget: float) -> Any:
+        """What `_measure` returns, computed once. No `functools.cache`: its cycle would keep the samples."""
+        key = (kernels, nugget)
+        if key not in self._known:
+            self.step()
+            self._known[key] = self._measure(kernels, nugget)
+        return self._known[key]
+
+    @abstractmethod
+    def _measure(self, kernels: tuple[Kernel, ...], nugget: float) -> Any: ...
+
+
+class LeaveGroupOut(CrossValidation):
     """Every group of a few hundred samples left out in turn, from one dense inverse."""
 
     def __init__(
@@ -120,13 +148,9 @@ class LeaveGroupOut:
         ways: Sequence[Groups | None],
         step: Callable[[], object],
     ) -> None:
-        self.axes, self.values, self.step = axes, values, step
+        super().__init__(step)
+        self.axes, self.values = axes, values
         self.ways = [None if way is None else rows_of_groups(way) for way in ways]
-        self._known: dict[tuple[tuple[Kernel, ...], float], list[tuple[float, float]]] = {}
-
-    def __call__(self, kernels: tuple[Kernel, ...], nugget: float) -> float:
-        """The sum over the ways."""
-        return sum(self.errors(kernels, nugget))
 
     def errors(self, kernels: tuple[Kernel, ...], nugget: float) -> tuple[float, ...]:
         """One mean square per way."""
@@ -139,46 +163,33 @@ class LeaveGroupOut:
         error, expected = max(self._measured(kernels, nugget))
         return lambda: error / expected
 
-    def _measured(self, kernels: tuple[Kernel, ...], nugget: float) -> list[tuple[float, float]]:
-        key = (kernels, nugget)
-        if key not in self._known:
-            self.step()
-            pairs = zip(self.axes, kernels, strict=True)
-            matrix = prod(kernel.covariance(axis.distances) for axis, kernel in pairs)
-            self._known[key] = leave_group_out(np.asarray(matrix), nugget, self.values, self.ways)
-        return self._known[key]
+    def _measure(self, kernels: tuple[Kernel, ...], nugget: float) -> list[tuple[float, float]]:
+        pairs = zip(self.axes, kernels, strict=True)
+        matrix = prod(kernel.covariance(axis.distances) for axis, kernel in pairs)
+        return leave_group_out(np.asarray(matrix), nugget, self.values, self.ways)
 
 
-@dataclass
-class HoldOut:
+class HoldOut(CrossValidation):
     """Scattered samples of a tenth of the groups held out, in every way; the rest is solved for."""
 
-    observations: Observations
-    values: Float[np.ndarray, " n"]
-    grouping: str
-    ways: Sequence[Groups | None]
-    rng: np.random.Generator
-    step: Callable[[], object] = lambda: None
-    least: float = 1.0  # the least error so far, which says how accurate solves must be
-    known: dict[tuple[tuple[Kernel, ...], float], tuple[float, ...]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.masks = held_out(self.ways, len(self.values), self.rng)
-        self._sums = [_sums_without(self.observations, self.values, self.grouping, m) for m in self.masks]
-
-    def __call__(self, kernels: tuple[Kernel, ...], nugget: float) -> float:
-        """The sum over the ways."""
-        return sum(self.errors(kernels, nugget))
+    def __init__(
+        self,
+        observations: Observations,
+        values: Float[np.ndarray, " n"],
+        grouping: str,
+        ways: Sequence[Groups | None],
+        rng: np.random.Generator,
+        step: Callable[[], object] = lambda: None,
+    ) -> None:
+        super().__init__(step)
+        self.observations, self.values, self.grouping = observations, values, grouping
+        self.least = 1.0  # the least error so far, which says how accurate solves must be
+        self.masks = held_out(ways, len(values), rng)
+        self._sums = [_sums_without(observations, values, grouping, mask) for mask in self.masks]
 
     def errors(self, kernels: tuple[Kernel, ...], nugget: float) -> tuple[float, ...]:
         """One mean square per way."""
-        key = (kernels, nugget)
-        if key not in self.known:
-            self.step()
-            pairs = zip(self._sums, self.masks, strict=True)
-            self.known[key] = tuple(self._error(sums, mask, kernels, nugget) for sums, mask in pairs)
-            self.least = min(self.least, sum(self.known[key]))
-        return self.known[key]
+        return self._measured(kernels, nugget)
 
     def calibration(
         self, kernels: tuple[Kernel, ...], nugget: float, rng: np.random.Generator
@@ -204,35 +215,37 @@ class HoldOut:
         """How the samples that stay lie, in the first way."""
         return self._sums[0].layout
 
-    def _error(
-        self, sums: FourierSums, mask: np.ndarray, kernels: tuple[Kernel, ...], nugget: float
-    ) -> float:
-        system = assemble(sums, kernels, nugget)
-        solution = system.solve(system.right, tolerance=_tolerance(self.least, _TIGHTEST), most=_STEPS)
-        rows = _spread(mask, _PREDICTED)
-        mean = mean_function(system, solution.z)
-        predicted = mean.at(self.observations.x[rows], self.observations.t[rows])
-        return float(np.mean((predicted - self.values[rows]) ** 2))
+    def _measure(self, kernels: tuple[Kernel, ...], nugget: float) -> tuple[float, ...]:
+        errors = []
+        for sums, mask in zip(self._sums, self.masks, strict=True):
+            system = assemble(sums, kernels, nugget)
+            solution = system.solve(system.right, tolerance=_tolerance(self.least, _TIGHTEST), most=_STEPS)
+            rows = _spread(mask, _PREDICTED)
+            mean = mean_function(system, solution.z)
+            predicted = mean.at(self.observations.x[rows], self.observations.t[rows])
+            errors.append(float(np.mean((predicted - self.values[rows]) ** 2)))
+        self.least = min(self.least, sum(errors))
+        return tuple(errors)
 
 
-class HoldOutOfGrid:
+class HoldOutOfGrid(CrossValidation):
     """Samples of a grid with holes: a tenth of the points of each axis held out, one way per axis."""
 
     def __init__(self, samples: PartialGrid, rng: np.random.Generator, step: Callable[[], object]) -> None:
-        self.samples, self.step, self.least = samples, step, 1.0
+        super().__init__(step)
+        self.samples, self.least = samples, 1.0
         self.masks = []
         for mask in held_out(np.nonzero(samples.known), int(samples.known.sum()), rng):
             on_grid = np.zeros(samples.known.shape, dtype=bool)
             on_grid[samples.known] = mask
             self.masks.append(on_grid)
 
-    def __call__(self, kernels: tuple[Kernel, ...], nugget: float) -> float:
-        """The sum over the axes."""
-        return sum(self.errors(kernels, nugget))
-
     def errors(self, kernels: tuple[Kernel, ...], nugget: float) -> tuple[float, ...]:
-        """One mean square per axis."""
+        """One mean square per axis; measured anew every time, so that the last is the most accurate."""
         self.step()
+        return self._measure(kernels, nugget)
+
+    def _measure(self, kernels: tuple[Kernel, ...], nugget: float) -> tuple[float, ...]:
         tolerance, values = _tolerance(self.least, _TIGHTEST_ON_GRID), self.samples.values
         errors = []
         for mask in self.masks:

@@ -5,9 +5,9 @@ What a protocol leaves out is what the criterion leaves out: frames, sensors, gr
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -78,8 +78,7 @@ _CLEAN, _ENOUGH, _AGREE = 0.03, 2000, 4.0
 _NO_WORSE, _REFUSED = 1.05, 10.0
 
 
-@dataclass(frozen=True)
-class Effort:
+class Effort(NamedTuple):
     """Evaluations of a simplex search, and how near in mean square another family must come to get some."""
 
     first: int

@@ -35,6 +35,7 @@ from fts.kernel.normal_equations import (
     MaskedNormalEquations,
     MeanFunction,
     NormalEquations,
+    PartialGrid,
     Solution,
     assemble,
     draw_prior,
@@ -247,7 +248,7 @@ class ScatteredPosterior(Posterior):
 
 
 def condition_grid(observations: Observations, *, progress: bool = True) -> SeparablePosterior:
-    """The Gaussian process given the observations, kernels chosen by what they predict of left-out slices."""
+    """The Gaussian process given the observations, kernels chosen by what they predict of left-out groups."""
     began, grid = time.perf_counter(), observations.grid
     if grid is None:
         raise ValueError(
@@ -267,20 +268,8 @@ def condition_grid(observations: Observations, *, progress: bool = True) -> Sepa
         choice = search_grid(parts, values, bar.update)
     spectra = tuple(decompose(part, kernel) for part, kernel in zip(parts, choice.kernels, strict=True))
     weights = rotate(values, spectra) * precision(spectra, choice.nugget)
-    amplitude = _amplitude(spectra, weights, choice)
-    return SeparablePosterior(
-        parts=parts,
-        spectra=spectra,
-        values=values,
-        weights=weights,
-        amplitude=amplitude,
-        domain=observations.domain,
-        choice=choice,
-        mean=mean,
-        scale=scale,
-        noise=_noise(scale, amplitude, choice.nugget),
-        seconds=time.perf_counter() - began,
-    )
+    grid_samples = PartialGrid(parts, np.ones(values.shape, dtype=bool), values)
+    return _posterior(observations, grid_samples, (mean, scale), choice, spectra, weights, began)
 
 
 def condition_partial_grid(
@@ -293,16 +282,30 @@ def condition_partial_grid(
     if samples is None:
         return None
     choice, system, solution, completed = search_partial_grid(samples, rng, step)
-    # Which variance left-out slices imply is read off the completed grid.
+    # Which variance left-out groups imply is read off the completed grid.
     weights = rotate(completed, system.spectra) * precision(system.spectra, choice.nugget)
-    amplitude = _amplitude(system.spectra, weights, choice)
+    posterior = _posterior(observations, samples, (mean, scale), choice, system.spectra, weights, began)
+    return replace(posterior, weights=system.weights(solution.z), holes=system)
+
+
+def _posterior(
+    observations: Observations,
+    samples: PartialGrid,
+    units: tuple[float, float],
+    choice: Choice,
+    spectra: tuple[Spectrum, ...],
+    weights: Float[np.ndarray, "..."],
+    began: float,
+) -> SeparablePosterior:
+    """The process of these weights, with the prior variance that left-out groups of the worst axis imply."""
+    mean, scale = units
+    amplitude = implied_variance(spectra, weights, choice.nugget, int(np.argmax(choice.errors)))
     return SeparablePosterior(
         parts=samples.parts,
-        spectra=system.spectra,
+        spectra=spectra,
         values=samples.values,
-        weights=system.weights(solution.z),
+        weights=weights,
         amplitude=amplitude,
-        holes=system,
         domain=observations.domain,
         choice=choice,
         mean=mean,
@@ -376,11 +379,6 @@ def _grouping(observations: Observations) -> str:
         if len(unique_rows(points)[0]) <= min(n / _FEW, _MOST_GROUPS, np.sqrt(n)):
             return name
     return ""
-
-
-def _amplitude(spectra: Sequence[Spectrum], weights: np.ndarray, choice: Choice) -> float:
-    """Prior variance that left-out slices of the worst axis imply."""
-    return implied_variance(spectra, weights, choice.nugget, int(np.argmax(choice.errors)))
 
 
 def _noise(scale: float, amplitude: float, nugget: float) -> float:

@@ -98,7 +98,7 @@ class Subset:
 
 
 def choose_travelling(observations: Observations, separable: Posterior, step: Step) -> Posterior:
-    """The travelling process if it predicts what is left out clearly better, else the separable one."""
+    """The travelling process where it predicts what is left out clearly better, else the separable one."""
     began = time.perf_counter()
     errors, standardized = separable.choice.errors, (observations.y - separable.mean) / separable.scale
     worst = int(np.argmax(errors))
