@@ -18,7 +18,7 @@ from fts.methods import method
 from fts.observations import Observations
 from fts.params.paper import LARGE_LIBRARIES
 from fts.problems import metrics
-from fts.problems.development import development, development_names, offered
+from fts.problems.development import candidate_library, development, development_names
 from fts.problems.problems import names, problem
 from fts.selection import instrumental, moments, refits, support_search
 from fts.selection.instrumental import TWO_FIELDS, TwoFieldsParams
@@ -402,7 +402,9 @@ def test_development_problems_satisfy_their_equation_and_are_none_of_the_tables(
     system = build(field, terms, automatic(field, terms), TWO_FIELDS.svws)[0]
     found = np.linalg.lstsq(system.A, system.b, rcond=None)[0]
     np.testing.assert_allclose(found, entry.equation.coefficients, rtol=2e-3)
-    assert {(term.alpha, term.q) for term in terms} <= {(term.alpha, term.q) for term in offered(entry)}
+    assert {(term.alpha, term.q) for term in terms} <= {
+        (term.alpha, term.q) for term in candidate_library(entry)
+    }
 
 
 def test_the_settings_taken_are_among_those_recorded() -> None:

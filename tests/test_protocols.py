@@ -8,7 +8,7 @@ import pytest
 
 import fts
 from fts.params.paper import DEVELOPMENT_SEEDS
-from fts.problems.protocols import between, drift, parse
+from fts.problems.protocols import interpolate, parse_protocol, probe_positions
 from fts.weak.geometry import automatic
 
 SEED = DEVELOPMENT_SEEDS[0]
@@ -71,7 +71,7 @@ def test_probes_drift_slowly_and_stay_inside():
     t = np.linspace(0, 2, 41)
     for periodic in (False, True):
         domain = fts.Domain((-1.0, 0.0), (1.0, 10.0), 0.0, 2.0, (periodic, periodic))
-        x = drift(domain, t, 300, SEED)
+        x = probe_positions(domain, t, 300, SEED)
         assert (x >= (-1, 0)).all()
         assert (x <= (1, 10)).all()
         steps = np.abs(np.diff(x, axis=1)) / (2, 10)
@@ -81,7 +81,7 @@ def test_probes_drift_slowly_and_stay_inside():
         # A tenth of the axis in 40 steps at most; most probes move, and each at one speed.
         assert steps.max() <= 0.1 / 40 + 1e-12
         assert np.median(steps) > 0.02 / 40
-        np.testing.assert_array_equal(drift(domain, t, 20, SEED), x[:20])
+        np.testing.assert_array_equal(probe_positions(domain, t, 20, SEED), x[:20])
 
 
 def test_there_are_as_many_probes_as_sensors(kdv):
@@ -108,7 +108,7 @@ def test_a_periodic_field_is_read_exactly_between_grid_points(n, rng):
         return np.exp(np.sin(np.pi / 2 * x))[:, None] * [1.0, 2.0]
 
     x, frame = np.concatenate([rng.uniform(-1, 3, 99), axis[:3], [-1.0]]), rng.integers(0, 2, 103)
-    read = between((axis,), (4.0,), wave(axis), x[:, None], frame)
+    read = interpolate((axis,), (4.0,), wave(axis), x[:, None], frame)
     np.testing.assert_allclose(read, wave(x)[np.arange(103), frame], rtol=1e-12)
 
 
@@ -119,7 +119,7 @@ def test_splines_converge_with_the_eighth_power_of_the_spacing(rng):
         axis = np.linspace(0, 1, n)
         u = np.sin(7 * axis)[:, None, None] * np.cos(5 * axis)[:, None]
         exact = np.sin(7 * x[:, 0]) * np.cos(5 * x[:, 1])
-        errors.append(np.abs(between((axis, axis), (None, None), u, x, frame) - exact).max())
+        errors.append(np.abs(interpolate((axis, axis), (None, None), u, x, frame) - exact).max())
     assert np.log2(errors[0] / errors[2]) / 2 > 7
 
 
@@ -139,7 +139,7 @@ def test_probes_on_a_grid_agree_with_its_fourier_series():
 )
 def test_an_unknown_protocol_is_answered_with_those_there_are(text):
     with pytest.raises(ValueError, match=r"write S20.*R20.*N500.*D20.*S20-30"):
-        parse(text)
+        parse_protocol(text)
 
 
 def test_more_points_than_there_are_and_too_few_are_refused(kdv):

@@ -121,8 +121,8 @@ class Structured:
         periods: Sequence[float | None] = (),
     ) -> None:
         where, shape = samples.positions.device, params.model
-        rows = gaussian_rows(shape.fourier_rows, domain.dimension, rng, where)
-        rows = whole_waves(rows, shape.coordinate_scale, periods)
+        rows = random_frequencies(shape.fourier_rows, domain.dimension, rng, where)
+        rows = periodic_frequencies(rows, shape.coordinate_scale, periods)
         encoding = Encoding(rows, shape.coordinate_scale)
         self.network = Network(encoding, shape.width, shape.depth, shape.rank + 1, rng)
         self.C = torch.zeros(shape.rank, shape.splines, device=where, requires_grad=True)
@@ -162,7 +162,7 @@ class Structured:
             network,
             weights=(*network.weights[:-1], network.weights[-1] * units),
             biases=(*network.biases[:-1], network.biases[-1] * units + values),
-        ).moved(origin.place)
+        ).shifted(origin.corner)
         space: NetworkFeatures | SeriesFeatures = network
         if self.network.size > _LARGEST_NETWORK and space.dimension == 1:
             space = as_series(network, domain, _TRUNCATION)
@@ -295,12 +295,12 @@ def fit_structured(
         )
 
 
-def gaussian_rows(rows: int, dimension: int, generator: torch.Generator, device: torch.device) -> Tensor:
+def random_frequencies(rows: int, dimension: int, generator: torch.Generator, device: torch.device) -> Tensor:
     """B, drawn once from a standard Gaussian."""
     return torch.randn(rows, dimension, generator=generator).to(device)
 
 
-def whole_waves(rows: Tensor, scale: float, periods: Sequence[float | None]) -> Tensor:
+def periodic_frequencies(rows: Tensor, scale: float, periods: Sequence[float | None]) -> Tensor:
     """B with whole waves along every axis that has a period: the encoding closes as the axis does."""
     rows = rows.clone()
     for axis, period in enumerate(periods):

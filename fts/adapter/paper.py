@@ -24,7 +24,7 @@ from fts.adapter.networks import (
     Watcher,
     fit_structured,
     frozen_features,
-    gaussian_rows,
+    random_frequencies,
 )
 from fts.adapter.samples import Samples
 from fts.adapter.training import Objective, train
@@ -139,7 +139,7 @@ def _fit_coordinates(
     domain, rng = observations.domain, setup.generator(observations, seed)
     with setup.one_thread():
         samples = setup.prepare(replace(observations, y=observations.y / unit), setup.device())
-        rows = gaussian_rows(model.fourier_rows, domain.dimension + 1, rng, samples.y.device)
+        rows = random_frequencies(model.fourier_rows, domain.dimension + 1, rng, samples.y.device)
         if variant == "coordinate-slow":
             rows[:, -1] *= _SLOW
         network = Network(Encoding(rows, model.coordinate_scale), model.width, model.depth, 1, rng)

@@ -72,7 +72,7 @@ class Samples:
 class Origin:
     """Where coordinates and values of a training begin."""
 
-    place: tuple[float, ...]
+    corner: tuple[float, ...]
     value: float
 
 

@@ -118,11 +118,11 @@ class NetworkFeatures:
         """Spatial axes."""
         return self.frequencies.shape[1]
 
-    def moved(self, place: tuple[float, ...]) -> "NetworkFeatures":
-        """The same features for x counted from `place`: phases shift in the first layer."""
-        if not any(place):
+    def shifted(self, origin: tuple[float, ...]) -> "NetworkFeatures":
+        """The same features for x counted from `origin`: phases shift in the first layer."""
+        if not any(origin):
             return self
-        first, shift = self.weights[0], self.scale * np.array(place)
+        first, shift = self.weights[0], self.scale * np.array(origin)
         if not len(self.frequencies):
             return replace(self, biases=(self.biases[0] - shift @ first, *self.biases[1:]))
         sine, cosine = np.split(first, 2)

@@ -152,35 +152,35 @@ class _Text:
         corner = self._corner(names, columns)
         if corner:
             return self._wide(names, chain(head, rows), corner)
-        places = {
+        indices = {
             role: names.index(name) for role, name in assign(names, _mapping(columns), self.name).items()
         }
-        return self._long(places, len(names), head)
+        return self._long(indices, len(names), head)
 
-    def _long(self, places: dict[str, int], width: int, head: list[list[str]]) -> dict[str, np.ndarray]:
-        collected = {role: array("d") for role in places}
-        self._append(collected, places, width, iter(head))
+    def _long(self, indices: dict[str, int], width: int, head: list[list[str]]) -> dict[str, np.ndarray]:
+        collected = {role: array("d") for role in indices}
+        self._append(collected, indices, width, iter(head))
         while lines := self._block():
             block = self._plain(lines, width)
             if block is None:
                 self.number -= len(lines)
                 # A quoted cell may go on in the next block: from here on all is read in one go.
                 rest = self._lines() if any('"' in line for line in lines) else ()
-                self._append(collected, places, width, self._cells(chain(self._counted(lines), rest)))
+                self._append(collected, indices, width, self._cells(chain(self._counted(lines), rest)))
                 continue
-            for role, place in places.items():
-                collected[role].frombytes(block[:, place].tobytes())
+            for role, index in indices.items():
+                collected[role].frombytes(block[:, index].tobytes())
         if not collected["u"]:
             raise FileError(f"{self.name} holds no samples below its heading: write columns x, [y,] t, u")
         return {role: np.array(values) for role, values in collected.items()}
 
-    def _append(self, collected: dict[str, array], places: dict[str, int], width: int, table: Rows) -> None:
+    def _append(self, collected: dict[str, array], indices: dict[str, int], width: int, table: Rows) -> None:
         for row in table:
             self._check_width(row, width)
-            if row[places["u"]].strip() in self.missing:
+            if row[indices["u"]].strip() in self.missing:
                 continue
-            for role, place in places.items():
-                collected[role].append(self._value(row[place], role))
+            for role, index in indices.items():
+                collected[role].append(self._value(row[index], role))
 
     def _block(self) -> list[str]:
         lines, size = [], 0
@@ -207,10 +207,10 @@ class _Text:
         for row in table:
             self._check_width(row, len(names))
             along = self._value(row[0], corner[0])
-            for place, cell in zip(across, row[1:], strict=True):
+            for position, cell in zip(across, row[1:], strict=True):
                 if cell.strip() not in self.missing:
                     for role, value in zip(
-                        (*corner, "u"), (along, place, self._value(cell, "u")), strict=True
+                        (*corner, "u"), (along, position, self._value(cell, "u")), strict=True
                     ):
                         collected[role].append(value)
         if not collected["u"]:

@@ -75,7 +75,7 @@ def development(name: str) -> tuple[Problem, Trajectory]:
     return table[name], reference(table[name])
 
 
-def offered(entry: Problem) -> Library:
+def candidate_library(entry: Problem) -> Library:
     """43 terms on a line; on the plane, whose small library is the harder case, the paper's seven."""
     return entry.library if entry.terms else Library.parse(LIBRARIES["ad"])
 

@@ -158,24 +158,24 @@ def _measure(
     else:
         if layout == "sensors":
             frames = np.unique(np.linspace(0, _FRAMES - 1, int(rng.integers(30, _FRAMES + 1))).astype(int))
-            places = np.sort(rng.uniform(low, high, int(rng.integers(16, 65))))
+            positions = np.sort(rng.uniform(low, high, int(rng.integers(16, 65))))
         else:
             frames = np.sort(rng.permutation(_FRAMES)[: int(rng.integers(12, 41))])
-            places = low + (high - low) * np.arange(96) / (96 if periodic else 95)
-        x, frame = np.repeat(places, frames.size), np.tile(frames, places.size)
-    y = _at(u, x / length, frame)
+            positions = low + (high - low) * np.arange(96) / (96 if periodic else 95)
+        x, frame = np.repeat(positions, frames.size), np.tile(frames, positions.size)
+    y = _interpolated(u, x / length, frame)
     y = y + noise * u.std() * rng.standard_normal(y.size)
     domain = Domain((low,), (high,), 0.0, duration, (periodic,))
     return layout, Observations(x[:, None], times[frame], y, domain, noise=noise, source="drawn")
 
 
-def _at(u: Float[np.ndarray, "nx nt"], place: np.ndarray, frame: np.ndarray) -> np.ndarray:
-    """u between its grid points by its Fourier series; places in units of the period."""
+def _interpolated(u: Float[np.ndarray, "nx nt"], x: np.ndarray, frame: np.ndarray) -> np.ndarray:
+    """u between its grid points by its Fourier series; x in units of the period."""
     spectrum = np.fft.rfft(u, axis=0) / len(u)
     spectrum[1:-1] *= 2
-    values = np.empty(place.size)
-    for first in range(0, place.size, 4096):
+    values = np.empty(x.size)
+    for first in range(0, x.size, 4096):
         part = slice(first, first + 4096)
-        waves = np.exp(2j * np.pi * np.outer(place[part], np.arange(len(spectrum))))
+        waves = np.exp(2j * np.pi * np.outer(x[part], np.arange(len(spectrum))))
         values[part] = np.einsum("nk,kn->n", waves, spectrum[:, frame[part]]).real
     return values

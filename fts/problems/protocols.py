@@ -41,7 +41,7 @@ class Protocol:
     missing: float
 
 
-def parse(text: str) -> Protocol:
+def parse_protocol(text: str) -> Protocol:
     """The protocol a text means; an unknown one is answered with those that are known."""
     validation.require_type(str, text, "protocol", _WRITE)
     match = re.fullmatch(r"([STRD])(\d+(?:\.\d+)?)(?:-(\d+(?:\.\d+)?))?|(N)(\d+)", text)
@@ -55,7 +55,7 @@ def parse(text: str) -> Protocol:
     return Protocol(text, match[1], percent / 100, missing / 100)
 
 
-def places(
+def sampled_indices(
     protocol: Protocol, points: int, frames: int, seed: int
 ) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
     """Which of the spatial points (or probes) are sampled, and in which frames: one pair per sample."""
@@ -85,7 +85,7 @@ def places(
     return row, column
 
 
-def drift(
+def probe_positions(
     domain: Domain, t: Float[np.ndarray, " nt"], probes: int, seed: int
 ) -> Float[np.ndarray, "probes nt d"]:
     """Where probes are: each starts anywhere and moves steadily, at most a tenth of an axis in the record.
@@ -113,7 +113,7 @@ def _count(protocol: Protocol, n: int) -> int:
     return count
 
 
-def between(
+def interpolate(
     axes: Sequence[np.ndarray],
     periods: Sequence[float | None],
     u: Float[np.ndarray, "..."],
@@ -125,12 +125,12 @@ def between(
     values = np.empty(len(x))
     order = np.argsort(frame, kind="stable")
     # Frame by frame: rows for every sample at once would be as long as the samples times the grid.
-    for here in np.split(order, np.flatnonzero(np.diff(frame[order])) + 1):
-        first, *rest = (rows(points) for rows, points in zip(interpolants, x[here].T, strict=True))
-        part = np.tensordot(first, u[..., frame[here[0]]], 1)
+    for chosen in np.split(order, np.flatnonzero(np.diff(frame[order])) + 1):
+        first, *rest = (rows(points) for rows, points in zip(interpolants, x[chosen].T, strict=True))
+        part = np.tensordot(first, u[..., frame[chosen[0]]], 1)
         for row in rest:
             part = np.einsum("nk,nk...->n...", row, part)
-        values[here] = part
+        values[chosen] = part
     return values
 
 

@@ -19,7 +19,7 @@ from fts.domain import Domain, grid_points
 from fts.io.formats import COORDINATES
 from fts.observations import Observations, require_finite
 from fts.problems.problems import Problem, problem, solve
-from fts.problems.protocols import NOISE, between, drift, parse, places
+from fts.problems.protocols import NOISE, interpolate, parse_protocol, probe_positions, sampled_indices
 
 # Names under which the released files store the field and the times.
 _FIELD = ("usol", "uu", "u", "Expression1")
@@ -90,11 +90,11 @@ def observe(trajectory: Trajectory, protocol: str, *, seed: int, noise: float = 
     validation.require_type((int, float), noise, "noise", "give 0.1 for 10 % of the field's deviation")
     if seed < 0:
         raise ValueError(f"seed {seed}: give zero or a positive number")
-    kept = parse(protocol)
+    kept = parse_protocol(protocol)
     if not (np.isfinite(noise) and noise >= 0):
         raise ValueError(f"noise {noise!r} is not a fraction of the field's deviation: give 0.1 for 10 %")
     points = trajectory.points
-    row, frame = places(kept, len(points), trajectory.t.size, seed)
+    row, frame = sampled_indices(kept, len(points), trajectory.t.size, seed)
     if kept.kind == "D":
         x, y = _probed(trajectory, row, frame, seed)
     else:
@@ -121,12 +121,12 @@ def _probed(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Positions of drifting probes, and what the trajectory is there, between the points of its grid."""
     domain = trajectory.domain
-    x = drift(domain, trajectory.t, int(probe.max()) + 1, seed)[probe, frame]
+    x = probe_positions(domain, trajectory.t, int(probe.max()) + 1, seed)[probe, frame]
     periods = [
         extent if closed else None
         for extent, closed in zip(domain.extents[:-1], domain.periodic, strict=True)
     ]
-    return x, between(trajectory.axes, periods, trajectory.u, x, frame)
+    return x, interpolate(trajectory.axes, periods, trajectory.u, x, frame)
 
 
 def _on_grid(entry: Problem, u: np.ndarray) -> Trajectory:

@@ -17,7 +17,7 @@ from fts.lab.studies.records import Place, RunRecord, Summary
 from fts.observations import Observations
 from fts.params.paper import SHORT_NAMES
 from fts.plotting import INK, PALETTE, WIDTH, Table, table
-from fts.problems.protocols import between
+from fts.problems.protocols import interpolate
 from fts.problems.trajectories import Trajectory
 
 TRAVELLING, SEPARABLE = PALETTE[0], PALETTE[1]
@@ -29,7 +29,7 @@ def followed(trajectory: Trajectory, speed: float) -> Float[np.ndarray, "nx nt"]
     (axis,), t, domain = trajectory.axes, trajectory.t, trajectory.domain
     x, frame = np.meshgrid(axis, np.arange(t.size), indexing="ij")
     places = domain.low[0] + (x + speed * (t[frame] - t[0]) - domain.low[0]) % domain.extents[0]
-    values = between((axis,), (domain.extents[0],), trajectory.u, places.reshape(-1, 1), frame.ravel())
+    values = interpolate((axis,), (domain.extents[0],), trajectory.u, places.reshape(-1, 1), frame.ravel())
     return values.reshape(x.shape)
 
 

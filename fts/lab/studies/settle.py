@@ -24,7 +24,7 @@ from fts.kernel.separable import condition_grid
 from fts.lab.studies.records import records_folder
 from fts.params.paper import DEVELOPMENT_SEEDS, LIBRARIES
 from fts.problems import metrics
-from fts.problems.development import development, development_names, offered, wavy_names
+from fts.problems.development import candidate_library, development, development_names, wavy_names
 from fts.problems.problems import Problem
 from fts.problems.trajectories import observe
 from fts.selection.instrumental import TWO_FIELDS, TwoFieldsParams, choose
@@ -156,7 +156,7 @@ def _decided(
 
 def _library(cell: DevelopmentCell, entry: Problem) -> Library:
     if cell.terms == "large" or cell.problem == "plane":
-        return offered(entry)
+        return candidate_library(entry)
     return Library.parse((*LIBRARIES["ks"], *_FURTHER))
 
 
