@@ -22,8 +22,7 @@ from torch import Tensor
 from fts.adapter.samples import device
 from fts.baselines.deepmod import DeepMoDParams
 from fts.baselines.mlp_field import MLPField
-from fts.baselines.training import taylor
-from fts.baselines.training.loop import Arrays, checkpoint_of, compiled, restore, snapshot, train
+from fts.baselines.training import loop, taylor
 from fts.equations.terms import Library
 from fts.observations import Observations
 from fts.selection import sparse
@@ -48,13 +47,13 @@ def deepmod(
 
     An empty equation where all terms were dropped. The callback sees every check and changes nothing.
     """
-    kept = checkpoint_of(checkpoint, observations, library, params, rng)
+    kept = loop.checkpoint_of(checkpoint, observations, library, params, rng)
 
     def make(rng: np.random.Generator) -> DeepMoDTraining:
         calls = params.max_iterations
         return DeepMoDTraining(observations, library, params, rng, callback, calls=calls)
 
-    training, _ = train(make, rng, kept)
+    training, _ = loop.train(make, rng, kept)
     seconds = {"fit": kept.seconds}
     notes = training.notes()
     return Selection(library, training.xi, "DeepMoD", field=training.freeze(), seconds=seconds, notes=notes)
@@ -119,7 +118,7 @@ class DeepMoDTraining:
         self.jet, self.is_compiled = self._compiled_jet(calls)
         self.steps, self.schedule = 0, Schedule()
         self.mask = np.ones(len(library), dtype=bool)
-        self.best: Arrays = {}
+        self.best: loop.Arrays = {}
 
     @property
     def finished(self) -> bool:
@@ -174,9 +173,9 @@ class DeepMoDTraining:
             self._settle(float(np.abs(self.scaled).sum()))
         elif schedule.best is None or schedule.best - error >= params.min_decrease:
             schedule.best, schedule.since = error, self.steps
-            self.best = snapshot(self.optimizer, theta=self.theta)
+            self.best = loop.snapshot(self.optimizer, theta=self.theta)
         elif self.steps - schedule.since >= params.patience:
-            restore(self.optimizer, self.best, theta=self.theta)
+            loop.restore(self.optimizer, self.best, theta=self.theta)
             # Decided on the network that was reloaded, not on the one it replaces.
             self.solve()
             self._decide(self.system)
@@ -212,9 +211,9 @@ class DeepMoDTraining:
         """The network as a field."""
         return self.network.freeze(self.theta)
 
-    def state(self) -> tuple[dict[str, Any], Arrays]:
+    def state(self) -> tuple[dict[str, Any], loop.Arrays]:
         """Network, optimizer, the best of both, the terms in play and the schedule."""
-        arrays = {"mask": self.mask.astype(np.uint8)} | snapshot(self.optimizer, theta=self.theta)
+        arrays = {"mask": self.mask.astype(np.uint8)} | loop.snapshot(self.optimizer, theta=self.theta)
         arrays |= {f"best_{name}": array for name, array in self.best.items()}
         return {"steps": self.steps, "schedule": vars(self.schedule)}, arrays
 
@@ -225,7 +224,7 @@ class DeepMoDTraining:
         self.best = {
             name.removeprefix("best_"): array for name, array in arrays.items() if name.startswith("best_")
         }
-        restore(self.optimizer, arrays, theta=self.theta)
+        loop.restore(self.optimizer, arrays, theta=self.theta)
 
     def _coefficients(self, columns: Tensor, u_t: Tensor) -> tuple[np.ndarray, np.ndarray]:
         """xi on the terms in play, and the same in units of the columns and of ||u_t||."""
@@ -252,7 +251,7 @@ class DeepMoDTraining:
     def _compiled_jet(self, calls: int) -> tuple[Callable[[Tensor, Tensor], Tensor], bool]:
         """(theta, points) -> the slices, compiled where that pays and works."""
         jet = self.network.jet
-        fast = compiled(jet, calls)
+        fast = loop.compiled(jet, calls)
         if fast is jet:
             return jet, False
         try:

@@ -18,17 +18,7 @@ from torch import Tensor
 from fts.baselines.dl_pde import DLPDEParams, SurrogateParams
 from fts.baselines.mlp_field import MLPField
 from fts.baselines.stridge import survivors
-from fts.baselines.training import taylor
-from fts.baselines.training.loop import (
-    Arrays,
-    Checkpoint,
-    Diverged,
-    checkpoint_of,
-    compiled,
-    restore,
-    snapshot,
-    train,
-)
+from fts.baselines.training import loop, taylor
 from fts.domain import Domain, grid_points
 from fts.equations.terms import Library
 from fts.observations import Observations
@@ -49,7 +39,7 @@ def dl_pde(
 ) -> Selection:
     """The terms that survive on the surrogate's derivatives, refit there by ridge."""
     taylor.plan_columns(library, observations.domain.dimension)  # refused before the training, not after
-    kept = checkpoint_of(checkpoint, observations, library, params, rng)
+    kept = loop.checkpoint_of(checkpoint, observations, library, params, rng)
     surrogate, notes = fit_surrogate(observations, params.surrogate, rng, kept)
     seconds, fitted = {"fit": kept.seconds}, time.process_time()
     selection = select_on(surrogate, library, params)
@@ -61,10 +51,10 @@ def fit_surrogate(
     observations: Observations,
     params: SurrogateParams,
     rng: np.random.Generator,
-    checkpoint: Checkpoint | None = None,
+    checkpoint: loop.Checkpoint | None = None,
 ) -> tuple[MLPField, dict[str, Any]]:
     """The network with the lowest held-out error among the looks of one training, and how that went."""
-    training, notes = train(lambda rng: SurrogateTraining(observations, params, rng), rng, checkpoint)
+    training, notes = loop.train(lambda rng: SurrogateTraining(observations, params, rng), rng, checkpoint)
     notes |= {
         "iterations": training.steps,
         "stopped_by": training.stopped_by,
@@ -96,7 +86,7 @@ class SurrogateTraining:
         self.samples, self.held = (taylor.sample_tensors(observations, rows) for rows in (used, held))
         self.theta = layers.vector.requires_grad_(True)
         self.optimizer = torch.optim.Adam([self.theta], lr=params.learning_rate, fused=True)
-        self.loss = compiled(self.error, params.steps)
+        self.loss = loop.compiled(self.error, params.steps)
         self.steps, self.stopped_by = 0, "budget"
         # What judges: the best network so far, its held-out error, and the step it stood at.
         self.best, self.lowest, self.kept = self.theta.detach().clone(), np.inf, 0
@@ -122,17 +112,17 @@ class SurrogateTraining:
     def finish(self) -> None:
         """Nothing: the best look is there."""
 
-    def state(self) -> tuple[dict[str, Any], Arrays]:
+    def state(self) -> tuple[dict[str, Any], loop.Arrays]:
         """Network and optimizer, and the best look."""
         header = {"steps": self.steps, "kept": self.kept, "lowest": self.lowest}
-        arrays = snapshot(self.optimizer, theta=self.theta, best=self.best)
+        arrays = loop.snapshot(self.optimizer, theta=self.theta, best=self.best)
         return header | {"stopped_by": self.stopped_by}, arrays
 
     def restore(self, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Put them back."""
         self.steps, self.stopped_by = header["steps"], header["stopped_by"]
         self.kept, self.lowest = header["kept"], header["lowest"]
-        restore(self.optimizer, arrays, theta=self.theta, best=self.best)
+        loop.restore(self.optimizer, arrays, theta=self.theta, best=self.best)
 
     def _look(self) -> None:
         params = self.params
@@ -141,7 +131,7 @@ class SurrogateTraining:
         if error < self.lowest:
             self.best, self.lowest, self.kept = self.theta.detach().clone(), error, self.steps
         elif not np.isfinite(self.lowest):
-            raise Diverged(f"the first network was not a number after {self.steps} steps")
+            raise loop.Diverged(f"the first network was not a number after {self.steps} steps")
         elif not np.isfinite(error):
             self.stopped_by = "not a number"
         elif self.steps - self.kept >= params.patience * params.check_every:

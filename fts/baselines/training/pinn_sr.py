@@ -21,16 +21,7 @@ from torch import Tensor
 
 from fts.baselines.mlp_field import MLPField
 from fts.baselines.pinn_sr import PINNSRParams
-from fts.baselines.training import taylor
-from fts.baselines.training.loop import (
-    Arrays,
-    Diverged,
-    checkpoint_of,
-    compiled,
-    restore,
-    snapshot,
-    train,
-)
+from fts.baselines.training import loop, taylor
 from fts.domain import Domain
 from fts.equations.terms import Library
 from fts.observations import Observations
@@ -51,8 +42,8 @@ def pinn_sr(
     checkpoint: Path | None = None,
 ) -> Selection:
     """The last STRidge projection of the alternating optimization."""
-    kept = checkpoint_of(checkpoint, observations, library, params, rng)
-    training, notes = train(lambda rng: JointTraining(observations, library, params, rng), rng, kept)
+    kept = loop.checkpoint_of(checkpoint, observations, library, params, rng)
+    training, notes = loop.train(lambda rng: JointTraining(observations, library, params, rng), rng, kept)
     notes |= {
         "iterations": dict(training.done),
         "stopped_by": training.stopped_by,
@@ -161,7 +152,7 @@ class JointTraining:
         rows = len(self.residual_points)
         self.test = rng.permutation(rows) < params.test_rows * rows
         calls = params.adam_steps + params.lbfgs_iterations + params.cycles * params.cycle_steps
-        self.loss = compiled(self.joint_loss, calls)
+        self.loss = loop.compiled(self.joint_loss, calls)
         self.optimizer = torch.optim.Adam([self.theta, self.lam], lr=params.adam_rate, fused=True)
         self.projected = Search(np.zeros(len(library)), params.tolerance_step, None)
         self.done = {"adam": 0, "lbfgs": 0, "cycles": 0}
@@ -259,10 +250,10 @@ class JointTraining:
         """The network as a field."""
         return self.network.freeze(self.theta)
 
-    def state(self) -> tuple[dict[str, Any], Arrays]:
+    def state(self) -> tuple[dict[str, Any], loop.Arrays]:
         """Network, coefficients, optimizer and the search; points and split are drawn again."""
         search = {"tolerance": self.projected.tolerance, "eta": self.projected.eta}
-        arrays = snapshot(self.optimizer, theta=self.theta, lam=self.lam)
+        arrays = loop.snapshot(self.optimizer, theta=self.theta, lam=self.lam)
         header = {"done": self.done, "stopped_by": self.stopped_by, **search}
         return header, arrays | {"projected": self.projected.xi}
 
@@ -272,7 +263,7 @@ class JointTraining:
         self.projected = Search(arrays["projected"], header["tolerance"], header["eta"])
         if self.done["cycles"]:
             self.optimizer = self._network_adam()
-        restore(self.optimizer, arrays, theta=self.theta, lam=self.lam)
+        loop.restore(self.optimizer, arrays, theta=self.theta, lam=self.lam)
 
     @property
     def _phase(self) -> str:
@@ -324,5 +315,5 @@ def latin_hypercube(domain: Domain, count: int, rng: np.random.Generator) -> Flo
 def _finite(loss: Tensor) -> float:
     value = loss.item()
     if not np.isfinite(value):
-        raise Diverged(f"the loss was {value}")
+        raise loop.Diverged(f"the loss was {value}")
     return value

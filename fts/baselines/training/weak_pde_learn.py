@@ -25,16 +25,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from fts.baselines.mlp_field import PointField
-from fts.baselines.training.loop import (
-    Arrays,
-    Checkpoint,
-    Diverged,
-    checkpoint_of,
-    compiled,
-    restore,
-    snapshot,
-    train,
-)
+from fts.baselines.training import loop
 from fts.baselines.training.taylor import powers, sample_tensors
 from fts.baselines.weak_pde_learn import WeakPDELearnParams
 from fts.domain import Domain, grid_points
@@ -119,7 +110,7 @@ def weak_pde_learn(
     checkpoint: Path | None = None,
 ) -> Selection:
     """The coefficients above the threshold at the end of the sparsification; no refit."""
-    kept = checkpoint_of(checkpoint, observations, library, params, rng)
+    kept = loop.checkpoint_of(checkpoint, observations, library, params, rng)
     training, notes = train_weak(observations, library, params, rng, callback=callback, checkpoint=kept)
     xi = training.physical()
     xi = np.where(training.alive & (np.abs(xi) > params.threshold), xi, 0.0)
@@ -139,7 +130,7 @@ def train_weak(
     rng: np.random.Generator,
     *,
     callback: Watcher | None = None,
-    checkpoint: Checkpoint | None = None,
+    checkpoint: loop.Checkpoint | None = None,
 ) -> tuple["WeakTraining", dict[str, Any]]:
     """Both phases; the callback sees every epoch and cannot change what comes out.
 
@@ -147,7 +138,7 @@ def train_weak(
     `watch_every`-th epoch and the last. The denominators of the activations are not guarded, as in the
     authors' code: a training that diverges is started once more.
     """
-    return train(lambda rng: WeakTraining(observations, library, params, rng, callback), rng, checkpoint)
+    return loop.train(lambda rng: WeakTraining(observations, library, params, rng, callback), rng, checkpoint)
 
 
 @dataclass(frozen=True)
@@ -290,7 +281,7 @@ class WeakTraining:
         self.axes = quadrature_axes(self.domain, params.weak.quadrature)
         self.nodes = _tensor(np.roll(grid_points(self.axes), 1, axis=1))  # the network takes time first
         self.network = RationalNetwork(self.domain.dimension + 1, params.width, params.depth)
-        self.loss = compiled(self.joint_loss, self.epochs)
+        self.loss = loop.compiled(self.joint_loss, self.epochs)
         self.theta = _tensor(self.network.draw(rng)).requires_grad_(True)
         # Coefficients of the columns without their scales.
         self.xi = torch.zeros(len(library)).requires_grad_(True)
@@ -323,7 +314,7 @@ class WeakTraining:
         )
         self.losses = {"loss": total.item(), "data": data.item(), "weak": misfit.item()}
         if not np.isfinite(self.losses["loss"]):
-            raise Diverged(f"the loss was {self.losses['loss']} in epoch {self.steps}")
+            raise loop.Diverged(f"the loss was {self.losses['loss']} in epoch {self.steps}")
         self.optimizer.zero_grad()
         total.backward()
         self.optimizer.step()
@@ -357,9 +348,9 @@ class WeakTraining:
         """The network as a field."""
         return RationalField(self.network, self.theta.detach().numpy().astype(np.float64), self.domain)
 
-    def state(self) -> tuple[dict[str, Any], Arrays]:
+    def state(self) -> tuple[dict[str, Any], loop.Arrays]:
         """Network, coefficients, optimizer, terms in play and test functions."""
-        arrays = snapshot(self.optimizer, theta=self.theta, xi=self.xi) | {
+        arrays = loop.snapshot(self.optimizer, theta=self.theta, xi=self.xi) | {
             "alive": self.alive.astype(np.uint8),
             "centers": self.present.centers,
             "radii": self.present.radii,
@@ -368,7 +359,7 @@ class WeakTraining:
 
     def restore(self, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Put them back."""
-        restore(self.optimizer, arrays, theta=self.theta, xi=self.xi)
+        loop.restore(self.optimizer, arrays, theta=self.theta, xi=self.xi)
         self.alive, self.present = arrays["alive"].astype(bool), Bumps(arrays["centers"], arrays["radii"])
         self.steps, self.losses = header["steps"], dict(header["losses"])
         self._fill()
