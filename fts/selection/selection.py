@@ -5,7 +5,7 @@ notebook.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,21 +29,15 @@ class Candidates:
     @property
     def counts(self) -> tuple[int, ...]:
         """v(S), the generation counts."""
-        counts = np.bincount(self.proposals.ravel(), minlength=len(self.supports))
-        return tuple(int(count) for count in counts)
+        return tuple(np.bincount(self.proposals.ravel(), minlength=len(self.supports)).tolist())
 
     @property
     def pi(self) -> Float[np.ndarray, " J"]:
         """pi_j, the fraction of proposals that contain term j."""
-        return np.array(self.counts) @ self.membership / self.proposals.size
-
-    @property
-    def membership(self) -> Float[np.ndarray, "supports J"]:
-        """One where a support contains a term, else zero."""
-        table = np.zeros((len(self.supports), len(self.library)))
-        for row, support in zip(table, self.supports, strict=True):
-            row[list(support)] = 1.0
-        return table
+        total = np.zeros(len(self.library))
+        for count, support in zip(self.counts, self.supports, strict=True):
+            total[list(support)] += count
+        return total / self.proposals.size
 
     def named(self, index: int) -> tuple[str, ...]:
         """The term texts of one support."""
@@ -195,10 +189,3 @@ def standard_error(risks: Float[np.ndarray, "n validation"]) -> Float[np.ndarray
     """Sample standard deviation (ddof = 1) over the square root of the number of validation systems."""
     n = risks.shape[1]
     return risks.std(axis=1, ddof=1) / np.sqrt(n) if n > 1 else np.zeros(len(risks))
-
-
-def indicator(support: Sequence[int], size: int) -> np.ndarray:
-    """The support as a Boolean mask over the library."""
-    mask = np.zeros(size, dtype=bool)
-    mask[list(support)] = True
-    return mask

@@ -16,7 +16,7 @@ from fts.fields.frozen import Field
 from fts.params.paper import RELATIVE_THRESHOLD
 from fts.params.types import SVWSParams, WeakParams
 from fts.selection import refits, sparse
-from fts.selection.selection import Candidates, Selection, Trace, indicator, standard_error
+from fts.selection.selection import Candidates, Selection, Trace, standard_error
 from fts.weak.assembly import WeakSystem, assemble
 from fts.weak.test_functions import phases
 
@@ -102,8 +102,8 @@ def refit_all(
 ) -> Float[np.ndarray, "eligible J"]:
     """Step 5: physical coefficients of every eligible support, by ridge on the fit system's unit columns."""
     normal = sparse.normalize(fit.A, fit.b)
-    size = len(candidates.library)
-    masks = [indicator(candidates.supports[index], size) for index in eligible]
+    terms = np.arange(len(candidates.library))
+    masks = [np.isin(terms, candidates.supports[index]) for index in eligible]
     return np.array([normal.physical(sparse.solve(normal, mask, ridge)) for mask in masks])
 
 

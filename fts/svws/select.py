@@ -1,10 +1,9 @@
-"""Which terms, patches and thresholds a field and a library get; the one place that decides it.
+"""Observations, or a frozen field -> Selection: freeze, then select.
 
-A library's name is only a list of terms. The paper's geometry and threshold belong to fields of the paper's
+A library's name is only a list of terms. `prepare` is the one place that decides which terms, patches and
+thresholds a field and a library get. The paper's geometry and threshold belong to fields of the paper's
 problems, its quadrature to fields no better than its own; any other field gets patches from its own spectrum
 and a threshold relative to ||b||.
-
-Frozen field -> Selection, and the whole method from observations on: freeze, then select.
 """
 
 import time
@@ -43,6 +42,64 @@ class Prepared:
         if variance is None or self.variances is not None:
             return self
         return replace(self, variances=refits.row_variances(variance, self.weak, self.systems))
+
+
+@validation.explain_signature_errors
+def select(
+    field: Field,
+    library: str | Sequence[str] | Library,
+    params: SVWSParams | None = None,
+    weak: WeakParams | None = None,
+    *,
+    seed: int | None = None,
+    variance: Field | None = None,
+) -> Selection:
+    """The equation SVWS reads off a frozen field: u_t = sum_{j in S} xi_j Theta_j, with its trace.
+
+    `library` is a name ("ks") or a list of terms. Without `weak` the paper's geometry is used for fields of
+    the paper's problems, a geometry from the field itself otherwise; `seed` draws the phases. With the
+    field's posterior `variance` the refit trusts each patch as far as the field is known there; which terms
+    are selected does not depend on it.
+    """
+    ready = prepare(field, library, params, weak, seed=seed).with_variances(variance)
+    return replace(rule.select_from(ready.systems, ready.params, ready.variances), field=field)
+
+
+def freeze_then_select(
+    observations: Observations, library: Library, params: FreezeThenSelectParams, rng: np.random.Generator
+) -> Selection:
+    """Our method: the field fitted and frozen, then SVWS on its weak systems.
+
+    Nothing is drawn from `rng`: the field's training is seeded by the observations, the phases by
+    `params.svws.phase_seed`, as in the paper.
+    """
+    return _frozen_and_selected(observations, library, params)[0]
+
+
+def freeze_then_compare(
+    observations: Observations, library: Library, params: FreezeThenSelectParams, rng: np.random.Generator
+) -> Selection:
+    """The same, with what every selector of the ablation says of the same systems in `variants`."""
+    chosen, ready = _frozen_and_selected(observations, library, params)
+    return replace(chosen, variants=rule.variants(ready.systems, params.svws))
+
+
+def _frozen_and_selected(
+    observations: Observations, library: Library, params: FreezeThenSelectParams
+) -> tuple[Selection, Prepared]:
+    if params.refit == "weighted":
+        fit = fitting.obtain_with_posterior(observations, params.field)
+        field, variance = fit.field, fit.variance
+    else:
+        field, variance = fitting.obtain(observations, params.field), None
+    # CPU time: runs beside each other do not change it.
+    began = time.process_time()
+    systems = build(field, library, params.weak, params.svws)
+    ready = Prepared(library, params.weak, params.svws, systems).with_variances(variance)
+    chosen = rule.select_from(systems, params.svws, ready.variances)
+    seconds = {"fit": field.made.seconds, "select": round(time.process_time() - began, 4)}
+    reported = chosen.with_refit("ridge") if params.refit == "ridge" else chosen
+    return replace(reported, field=field, seconds=seconds), ready
 
 
 def prepare(
@@ -84,9 +141,7 @@ def extend(ready: Prepared, field: Field, variance: Field | None, library: Libra
 def origin(field: Field) -> tuple[str | None, str]:
     """The paper's problem whose observations the field was fitted to, if it was, and the recipe."""
     made = getattr(field, "made", None)
-    if made is None:
-        return None, ""
-    return (made.problem if made.problem in PAPER else None), made.recipe
+    return (None, "") if made is None else (made.problem if made.problem in PAPER else None, made.recipe)
 
 
 def problem_of(field: Field) -> str | None:
@@ -109,61 +164,3 @@ def resolve_library(library: str | Sequence[str] | Library) -> Library:
             )
         return Library.parse(LIBRARIES[library])
     return Library.parse(library)
-
-
-@validation.explain_signature_errors
-def select(
-    field: Field,
-    library: str | Sequence[str] | Library,
-    params: SVWSParams | None = None,
-    weak: WeakParams | None = None,
-    *,
-    seed: int | None = None,
-    variance: Field | None = None,
-) -> Selection:
-    """The equation SVWS reads off a frozen field: u_t = sum_{j in S} xi_j Theta_j, with its trace.
-
-    `library` is a name ("ks") or a list of terms. Without `weak` the paper's geometry is used for fields of
-    the paper's problems, a geometry from the field itself otherwise; `seed` draws the phases. With the
-    field's posterior `variance` the refit trusts each patch as far as the field is known there; which terms
-    are selected does not depend on it.
-    """
-    ready = prepare(field, library, params, weak, seed=seed).with_variances(variance)
-    return replace(rule.select_from(ready.systems, ready.params, ready.variances), field=field)
-
-
-def freeze_then_select(
-    observations: Observations, library: Library, params: FreezeThenSelectParams, rng: np.random.Generator
-) -> Selection:
-    """Our method: the field fitted and frozen, then SVWS on its weak systems.
-
-    Nothing is drawn from `rng`: the field's training is seeded by the observations, the phases by
-    `params.svws.phase_seed`, as in the paper.
-    """
-    return _freeze_then_select(observations, library, params)[0]
-
-
-def freeze_then_compare(
-    observations: Observations, library: Library, params: FreezeThenSelectParams, rng: np.random.Generator
-) -> Selection:
-    """The same, with what every selector of the ablation says of the same systems in `variants`."""
-    chosen, systems = _freeze_then_select(observations, library, params)
-    return replace(chosen, variants=rule.variants(systems, params.svws))
-
-
-def _freeze_then_select(
-    observations: Observations, library: Library, params: FreezeThenSelectParams
-) -> tuple[Selection, tuple[WeakSystem, ...]]:
-    if params.refit == "weighted":
-        fit = fitting.obtain_with_posterior(observations, params.field)
-        field, variance = fit.field, fit.variance
-    else:
-        field, variance = fitting.obtain(observations, params.field), None
-    # CPU time: runs beside each other do not change it.
-    began = time.process_time()
-    systems = rule.build(field, library, params.weak, params.svws)
-    variances = None if variance is None else refits.row_variances(variance, params.weak, systems)
-    chosen = rule.select_from(systems, params.svws, variances)
-    seconds = {"fit": field.made.seconds, "select": round(time.process_time() - began, 4)}
-    reported = chosen.with_refit("ridge") if params.refit == "ridge" else chosen
-    return replace(reported, field=field, seconds=seconds), systems
