@@ -194,7 +194,7 @@ def test_a_killed_training_of_a_study_goes_on_to_the_same_record(
     task = Task("baselines", "kdv", "S20", TEST_SEEDS[0], 0.0, name, name, params)
     (whole,) = run_study([task], tmp_path / "whole.jsonl", Here())
     assert not whole.error
-    state = runs.training_file(tmp_path / "baselines.training", task.key)
+    state = runs.training_file(tmp_path, task)
     killed = _killed_after(Checkpoint.save, 2)
     with monkeypatch.context() as patched:
         patched.setattr(Checkpoint, "save", killed)

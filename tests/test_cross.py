@@ -13,7 +13,7 @@ from fts.equations.terms import Library
 from fts.kernel.closed_form import condition
 from fts.kernel.posterior import Posterior, interleaved_halves
 from fts.kernel.separable import condition_grid
-from fts.lab.studies import settle
+from fts.lab.studies import tuning
 from fts.methods import method
 from fts.observations import Observations
 from fts.params.paper import LARGE_LIBRARIES
@@ -408,8 +408,8 @@ def test_development_problems_satisfy_their_equation_and_are_none_of_the_tables(
 
 
 def test_the_settings_taken_are_among_those_recorded() -> None:
-    record = settle.read()
+    record = tuning.read_two_fields()
     for setting in {one["setting"] for one in record["outcomes"]} - {"rule"}:
         tried = [one["value"] for one in record["outcomes"] if one["setting"] == setting]
         assert getattr(TWO_FIELDS, setting) in tried
-    assert sum(record["cells"].values()) == len(list(settle.cells()))
+    assert sum(record["cells"].values()) == len(list(tuning.cells()))

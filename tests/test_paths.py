@@ -18,7 +18,7 @@ from fts.domain import Domain
 from fts.equations.terms import Library
 from fts.lab.figures import baselines
 from fts.lab.figures import paths as figures
-from fts.lab.studies import paths, plans, published, records, runs, verify
+from fts.lab.studies import paths, plans, published, records, runs, verify, workers
 from fts.observations import Observations
 from fts.params.paper import TEST_SEEDS
 from fts.params.types import changed
@@ -36,6 +36,7 @@ from fts.problems.problems import problem
 from fts.problems.trajectories import observe, simulate
 from fts.selection.selection import Selection
 
+STUDY = runs.STUDIES["paths"]
 DOMAIN = Domain((0.0,), (2 * np.pi,), 0.0, 1.0, (True,))
 LIBRARY = Library.parse(["1", "u", "u_x", "u*u_x", "u_xx"])
 # Terms are dropped within the first hundred steps.
@@ -88,7 +89,7 @@ def test_recording_changes_no_bit(record: Any, plain: Any, params: Any) -> None:
 
 def test_reading_the_adapters_field_changes_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorder, "PATHS", replace(PATHS, selections=3))
-    task = next(task for task in plans.paths((42,)) if task.row == "freeze, then select")
+    task = next(task for task in paths.paths((42,)) if task.row == "freeze, then select")
     field = replace(task.params.field, settings=changed(task.params.field.settings, epochs=420))
     params = replace(task.params, field=field)
     observations = observe(simulate("kdv"), "S20", seed=42)
@@ -249,29 +250,29 @@ def test_a_recorded_run_is_the_run_of_the_table_and_is_made_once(
 ) -> None:
     distributed = pytest.importorskip("distributed", reason="Dask is not installed (extra `studies`)")
     monkeypatch.setattr(distributed, "as_completed", list)
-    task = next(plans.paths((42,)))
+    task = next(paths.paths((42,)))
     task = replace(task, params=replace(task.params, max_iterations=30, width=8, depth=2, samples=200))
-    (made,) = paths.record_study([task], tmp_path, Here())
+    (made,) = workers.run_all(STUDY, [task], tmp_path, Here())
     plain = runs.run(task)
     assert made.error == ""
     assert made.key == task.key == plain.key
     assert (made.terms, made.score) == (plain.terms, plain.score)
     assert records.read(tmp_path / "baselines.jsonl") == [made]
-    assert paths.record_study([task], tmp_path, Here()) == []
+    assert workers.run_all(STUDY, [task], tmp_path, Here()) == []
     # Without its path the run is not complete, though its record is there.
     paths.path_file(task, tmp_path).unlink()
-    assert len(paths.record_study([task], tmp_path, Here())) == 1
+    assert len(workers.run_all(STUDY, [task], tmp_path, Here())) == 1
     (only,) = records.read_study("baselines", tmp_path)
     assert replace(only, seconds=0.0, extra={}) == replace(made, seconds=0.0, extra={})
     broken = replace(task, protocol="S20000")
-    (failed,) = paths.record_study([broken], tmp_path, Here())
+    (failed,) = workers.run_all(STUDY, [broken], tmp_path, Here())
     assert "unknown protocol" in failed.error
     assert not paths.path_file(broken, tmp_path).is_file()
-    assert paths.record_study([broken], tmp_path, Here()) == []
+    assert workers.run_all(STUDY, [broken], tmp_path, Here()) == []
 
 
 def test_the_plan_is_table_s9_and_ours_on_the_same_samples() -> None:
-    tasks = list(plans.paths(TEST_SEEDS))
+    tasks = list(paths.paths(TEST_SEEDS))
     joint = {(task.row, task.problem, task.protocol) for task in tasks if task.row != "freeze, then select"}
     assert joint == set(published.paths())
     of_the_table = {task.key for task in plans.baselines(TEST_SEEDS)}
@@ -282,7 +283,7 @@ def test_the_plan_is_table_s9_and_ours_on_the_same_samples() -> None:
 
 
 def test_verify_holds_a_path_against_its_record(tmp_path: Path) -> None:
-    task = next(plans.paths(TEST_SEEDS))
+    task = next(paths.paths(TEST_SEEDS))
     path = kdv_path([ALL, TRUE], [0, 20], [2.0, 1.0, 0.5])
     path = replace(path, about=path.about | {"key": task.key})
     path.save(paths.path_file(task, tmp_path))
@@ -384,7 +385,7 @@ def test_the_ends_of_trainings_stand_beside_the_truth_with_their_recorded_errors
 
     path = _kdv_runs(TRUE)[TEST_SEEDS[0]]
     path = replace(path, about={**path.about, "key": "known"}, fields=np.ones((1, 8, 6)))
-    task = next(plans.paths(TEST_SEEDS))
+    task = next(paths.paths(TEST_SEEDS))
     record = replace(runs.failure(task, ""), score={"e_u": 0.123})
     truth, ended = baselines.ends([path], {"known": record}).axes
     assert paths.true_field(path).shape == (8, 6)
@@ -396,7 +397,7 @@ def test_the_ends_of_trainings_stand_beside_the_truth_with_their_recorded_errors
 
 
 def test_costs_count_runs_and_name_what_is_missing() -> None:
-    task = next(plans.paths(TEST_SEEDS))
+    task = next(paths.paths(TEST_SEEDS))
     notes = [{"iterations": n, "stopped_by": why} for n, why in ((100, "convergence"), (300, "budget"))]
     made = [
         replace(

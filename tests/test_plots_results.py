@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fts.lab.figures import baselines, results
-from fts.lab.studies import choose, published, records
+from fts.lab.studies import published, records, tuning
 from fts.lab.studies.records import Summary
 from fts.params.paper import TEST_SEEDS
 from fts.problems.problems import problem
@@ -65,7 +65,7 @@ def test_every_row_of_table_one_has_its_six_regimes():
 
 
 def test_the_choice_of_a_threshold_is_shown_with_the_papers():
-    record = choose.read()
+    record = tuning.read_baselines()
     rows = {row[:2]: row for row in baselines.choices(record).rows}
     assert rows["WSINDy", "KS"][-1] == "2"
     winner = record["PDE-FIND"]["kdv"]["winner"]["threshold"]

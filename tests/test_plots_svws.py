@@ -13,7 +13,7 @@ from fts.domain import Domain
 from fts.equations.equation import Equation
 from fts.fields.given import CallableField
 from fts.lab.figures import baselines, results, svws
-from fts.lab.studies import plans, published, records, runs
+from fts.lab.studies import published, records, runs
 from fts.lab.studies.records import RunRecord
 from fts.problems.trajectories import observe, simulate
 from fts.selection import refits
@@ -134,7 +134,7 @@ def test_densities_are_curves_over_percent():
 def runs_on_layouts(errors: dict[int, float]) -> list[RunRecord]:
     made = []
     for seed, error in errors.items():
-        task = plans.paper_task("layouts", "kdv", "S20", seed)
+        task = runs.paper_task("layouts", "kdv", "S20", seed)
         score = {"exact": True, "e_xi": error, "e_u": 0.1, "f1": 1.0}
         made.append(replace(runs.failure(task, ""), score=score))
     return made

@@ -19,7 +19,7 @@ from fts.lab.studies.records import RunRecord
 WRITER = """
 import sys
 from pathlib import Path
-from fts.studies.records import RunRecord, append
+from fts.lab.studies.records import RunRecord, append
 path, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 print("ready", flush=True)
 sys.stdin.readline()
@@ -77,6 +77,7 @@ def test_a_value_that_is_no_json_is_refused_and_leaves_the_file_alone(tmp_path):
 def test_every_damage_is_detected(tmp_path):
     path, damaged = tmp_path / "study.jsonl", tmp_path / "damaged.jsonl"
     records.append(path, *(record(seed) for seed in range(6)))
+    records.seal(path)
     whole = path.read_bytes()
     rng = np.random.default_rng(0)
     for trial in range(100):
@@ -91,6 +92,47 @@ def test_every_damage_is_detected(tmp_path):
         with pytest.raises(containers.FileError):
             records.append(damaged, record(9))
         assert damaged.read_bytes() == data, "a damaged file is left for its owner to look at"
+
+
+def test_of_an_open_file_only_a_torn_last_line_is_lost(tmp_path):
+    path, damaged = tmp_path / "study.jsonl", tmp_path / "damaged.jsonl"
+    records.append(path, record(0))
+    records.seal(path)
+    records.append(path, *(record(seed) for seed in range(1, 6)))
+    whole = path.read_bytes()
+    last = whole.rindex(b"\n", 0, -1) + 1
+    for cut in (last + 1, last + 40, len(whole) - 1):
+        damaged.write_bytes(whole[:cut])
+        assert [one.seed for one in records.read(damaged)] == [0, 1, 2, 3, 4]
+        records.append(damaged, record(5))
+        assert damaged.read_bytes() == whole, "the next line takes the place of the torn one"
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        data = bytearray(whole)
+        data[rng.integers(last)] ^= 1 << rng.integers(8)
+        damaged.write_bytes(data)
+        with pytest.raises(containers.FileError, match="restore it from version control"):
+            records.read(damaged)
+
+
+def test_appending_leaves_the_bytes_before_alone_and_sealing_gives_one_text(tmp_path):
+    path, at_once = tmp_path / "study.jsonl", tmp_path / "whole.jsonl"
+    records.append(path, record(1))
+    before, inode = path.read_bytes(), path.stat().st_ino
+    records.append(path, record(2))
+    assert path.read_bytes().startswith(before)
+    assert path.stat().st_ino == inode
+    records.append(at_once, record(1), record(2))
+    for each in (path, at_once):
+        records.seal(each)
+    assert path.read_bytes() == at_once.read_bytes()
+    assert [one.seed for one in records.read(path)] == [1, 2]
+
+
+def test_the_committed_files_are_sealed(root):
+    for path in (root / "book" / "records").glob("*.jsonl"):
+        head = json.loads(path.read_text().split("\n", 1)[0])
+        assert head["count"] == len(records.read(path)), path.name
 
 
 def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path):

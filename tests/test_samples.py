@@ -11,8 +11,8 @@ from fts.containers import unpack_arrays
 from fts.fields.frozen import load_field
 from fts.lab.explorers.scrubber import KERNELS, SensorSweep, TakeSensorsAway
 from fts.lab.figures import samples as figures
+from fts.lab.studies import __main__ as cli
 from fts.lab.studies import calibration, plans, records, runs, verify, workers
-from fts.lab.studies.__main__ import _own
 from fts.params.paper import TEST_SEEDS
 
 
@@ -35,11 +35,11 @@ WORSE = 1.1
 
 
 def _worse(
-    ours: dict[records.Place, records.Summary],
+    ours: dict[records.CellKey, records.Summary],
     row: str,
-    today: dict[records.Place, records.Summary],
+    today: dict[records.CellKey, records.Summary],
     other: str,
-) -> list[records.Place]:
+) -> list[records.CellKey]:
     """Places of `row` with fewer recoveries than `other` has there, or as many and a worse median E_xi."""
     found = []
     for place, mine in ours.items():
@@ -90,18 +90,18 @@ def test_what_discover_says_is_recorded_with_its_verdict():
 
 
 def test_layouts_meet_every_problem_with_every_protocol_and_are_held_out():
-    tasks = list(calibration.tasks())
+    tasks = list(calibration.field_calibration())
     assert len(tasks) == 50
     assert len({(task.problem, task.protocol) for task in tasks}) == 15
-    assert not set(calibration.LAYOUTS) & {*calibration.DEVELOPMENT, *TEST_SEEDS}
-    assert _own("calibration", "test") == calibration.LAYOUTS
-    assert _own("calibration", "7,8") == (7, 8)
+    assert not set(calibration.FIELD_BENCHMARK) & {*calibration.FIELD_DEVELOPMENT, *TEST_SEEDS}
+    assert cli.seeds(runs.STUDIES["calibration"], "test") == calibration.FIELD_BENCHMARK
+    assert cli.seeds(runs.STUDIES["calibration"], "7,8") == (7, 8)
 
 
 def test_a_grid_of_sensors_records_its_coverage():
-    task = next(calibration.tasks(calibration.DEVELOPMENT))
+    task = next(calibration.field_calibration(calibration.FIELD_DEVELOPMENT))
     assert (task.problem, task.protocol) == ("kdv", "S20")
-    one = calibration.perform(task)
+    one = calibration.run_field(task)
     shares = np.array(one.score["covered"])
     assert shares.shape == (len(calibration.LEVELS),)
     assert (np.diff(shares) >= 0).all()
@@ -111,33 +111,33 @@ def test_a_grid_of_sensors_records_its_coverage():
 
 
 def test_a_layouts_outcome_is_its_field_error():
-    assert workers._outcome(_layout(1, calibration.claimed().tolist())) == "E_u 0.1"
+    assert workers._outcome(_layout(1, calibration.normal_coverage().tolist())) == "E_u 0.1"
 
 
 def _layout(seed: int, covered: list[float]) -> records.RunRecord:
-    task = next(calibration.tasks([seed]))
+    task = next(calibration.field_calibration([seed]))
     return runs.record(task, score={"covered": covered, "e_u": 0.1, "claimed": 0.1}, seconds=1.0)
 
 
 def test_verify_sees_shares_that_cannot_be(tmp_path):
-    exact = calibration.claimed().tolist()
+    exact = calibration.normal_coverage().tolist()
     path = tmp_path / "calibration.jsonl"
     records.append(path, _layout(1, exact), _layout(2, [1.0 - s for s in exact]))
-    assert [line[:20] for line in calibration.check(tmp_path)] == ["calibration: seed 2 "]
+    assert [line[:20] for line in calibration.check_coverage(tmp_path)] == ["calibration: seed 2 "]
     cells = verify.compute(tmp_path)["calibration"]
     np.testing.assert_allclose(cells["mean"], 0.5)
     assert "calibration.jsonl belongs to no study" not in "".join(verify.check(tmp_path))
 
 
 def test_coverage_of_no_layouts_is_refused():
-    with pytest.raises(ValueError, match=r"no layouts recorded.*fts\.studies calibration"):
+    with pytest.raises(ValueError, match=r"no layouts recorded.*fts\.lab\.studies calibration"):
         calibration.coverage([])
 
 
 def test_a_normal_variable_is_calibrated(rng):
     draws = np.abs(rng.standard_normal((4, 100_000)))
     shares = np.array([[np.mean(row <= level) for level in calibration.LEVELS] for row in draws])
-    np.testing.assert_allclose(shares, np.tile(calibration.claimed(), (4, 1)), atol=6e-3)
+    np.testing.assert_allclose(shares, np.tile(calibration.normal_coverage(), (4, 1)), atol=6e-3)
     plotting.use_style()
     (ax,) = figures.coverage(shares).axes
     assert len(ax.lines) == 3
@@ -154,7 +154,7 @@ def test_one_that_follows_a_wave_sees_it_stand():
     np.testing.assert_allclose(figures.followed(moving, 0.0), bump, atol=1e-12)
 
 
-def _cells() -> dict[records.Place, records.Summary]:
+def _cells() -> dict[records.CellKey, records.Summary]:
     one = records.Summary(5, 4, 1.0, 1e-5, 2e-4, 1e-3, (1e-4, 3e-4))
     cells = {
         ("kernel", name, protocol, noise): one
@@ -182,7 +182,7 @@ def test_tables_have_a_row_per_layout():
 def test_the_table_beside_the_peer_counts_failures_as_misses():
     tasks = [task for task in plans.samples((1, 2)) if task.problem == "burgers"]
     terms = {"u*u_x": -1.0, "u_xx": 0.1}
-    score = verify.score_terms(terms, "burgers") | {"e_u": 0.05}
+    score = runs.score_terms(terms, "burgers") | {"e_u": 0.05}
     said = {"notes": {"status": "identified"}}
     made = [
         runs.record(task, terms=terms, score=score, seconds=2.0, extra=said)

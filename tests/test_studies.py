@@ -22,7 +22,7 @@ from fts.lab.studies.runs import Task
 from fts.params.paper import TEST_SEEDS
 from fts.problems.problems import problem
 
-TASK = plans.paper_task("main", "ks", "S20", 1301)
+TASK = runs.paper_task("main", "ks", "S20", 1301)
 
 
 def finished(task: Task, e_xi: float = 0.01, exact: bool = True) -> RunRecord:
@@ -31,7 +31,7 @@ def finished(task: Task, e_xi: float = 0.01, exact: bool = True) -> RunRecord:
     terms = {"u*u_x": -1.0, "u_xx": -1.0, "u_xxxx": -1.0 + shift}
     if not exact:
         del terms["u_xx"]
-    score = verify.score_terms(terms, task.problem) | {"e_u": 0.05}
+    score = runs.score_terms(terms, task.problem) | {"e_u": 0.05}
     return replace(runs.failure(task, ""), terms=terms, score=score)
 
 
@@ -77,8 +77,8 @@ def test_plans_are_the_papers_rows():
     rows = {task.row for task in plans.ablations(TEST_SEEDS)}
     cells = published.adapters().cells | published.capacity().cells | published.objective().cells
     assert rows == {row for row, *_ in cells} - {"structured"} | {"coordinate, slow time"}
-    for name, plan in plans.STUDIES.items():
-        keys = [task.key for task in plan(TEST_SEEDS)]
+    for name, study in runs.STUDIES.items():
+        keys = [task.key for task in study.tasks()]
         assert len(set(keys)) == len(keys), f"{name} plans one run twice"
 
 
@@ -138,11 +138,11 @@ def _folder(tmp_path: Path, e_xi: float = 0.01) -> Path:
     """Records of the paper's row for all regimes, with terms that are the truth but for a shift."""
     for place in published.main().cells:
         for seed in TEST_SEEDS:
-            task = plans.paper_task("main", place[1], place[2], seed)
+            task = runs.paper_task("main", place[1], place[2], seed)
             terms = {str(term): value for term, value in problem(task.problem).equation.physical().items()}
             first = next(iter(terms))
             terms[first] *= 1 + e_xi
-            score = verify.score_terms(terms, task.problem) | {"e_u": 0.01}
+            score = runs.score_terms(terms, task.problem) | {"e_u": 0.01}
             records.append(tmp_path / "main.jsonl", replace(runs.failure(task, ""), terms=terms, score=score))
     verify.write(tmp_path)
     return tmp_path
@@ -197,7 +197,7 @@ def test_records_of_no_study_are_noticed(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "task", [plans.weighted_task("main", "kdv", "T20", 1301), TASK], ids=["kernel", "paper"]
+    "task", [runs.weighted_task("main", "kdv", "T20", 1301), TASK], ids=["kernel", "paper"]
 )
 def test_a_task_runs_to_the_record_that_is_committed(task):
     """On the shipped field: the same terms, and coefficients, risks and errors to six digits."""
@@ -212,7 +212,7 @@ def test_a_task_runs_to_the_record_that_is_committed(task):
 
 
 def test_compared_selectors_are_scored_as_they_are_recorded():
-    task = replace(plans.paper_task("thresholds", "ad", "T20", 1301), method="freeze, then compare")
+    task = replace(runs.paper_task("thresholds", "ad", "T20", 1301), method="freeze, then compare")
     (committed,) = [one for one in records.read_study("thresholds") if one.key == task.key]
     selectors = runs.run(task).extra["selectors"]
     assert selectors.keys() == committed.extra["selectors"].keys()
@@ -246,7 +246,7 @@ FIELD = load_field("kdv", "S20", seed=1301)
 def test_the_list_names_every_study(capsys):
     assert cli.main(["list"]) == 0
     out = capsys.readouterr().out
-    assert all(name in out for name in plans.STUDIES)
+    assert all(name in out for name in runs.STUDIES)
 
 
 @pytest.mark.slow
@@ -299,7 +299,7 @@ _STUDY = """
 import os, sys, time
 from dataclasses import replace
 from pathlib import Path
-from fts.studies import plans, runs, workers
+from fts.lab.studies import runs, workers
 
 folder, seconds, studies = Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
 
@@ -313,7 +313,7 @@ def run(task):
 if __name__ == "__main__":
     # Pickled by value: a worker process cannot import a script.
     run.__module__ = "__main__"
-    tasks = [replace(plans.paper_task("main", "ks", "S20", 1301), seed=seed) for seed in range(6)]
+    tasks = [replace(runs.paper_task("main", "ks", "S20", 1301), seed=seed) for seed in range(6)]
     with workers.workers(None, 1) as client:
         (folder / f"{os.getpid()}.ready").touch()
         while len(list(folder.glob("*.ready"))) < studies:
@@ -383,7 +383,7 @@ def test_a_study_listens_on_the_loopback_address_only():
 
 
 def test_every_committed_score_follows_from_its_terms(root):
-    names = [path.stem for path in (root / "book" / "records").glob("*.jsonl") if path.stem in plans.STUDIES]
+    names = [path.stem for path in (root / "book" / "records").glob("*.jsonl") if path.stem in runs.STUDIES]
     assert "main" in names
     for name in names:
         for one in records.read_study(name):

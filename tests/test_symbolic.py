@@ -13,7 +13,7 @@ from fts.equations.terms import Library, Term
 from fts.fields.given import CallableField
 from fts.lab.explorers.pools import PoolExplorer, PoolRuns
 from fts.lab.figures import symbolic as figures
-from fts.lab.studies import plans, published, symbolic, verify
+from fts.lab.studies import published, symbolic, verify
 from fts.lab.studies.records import RunRecord, read_study
 from fts.params.types import FieldParams
 from fts.problems import metrics
@@ -237,7 +237,7 @@ def test_a_function_scores_by_its_family_and_its_distance():
     near = metrics.score_function(Equation.parse("u_t = 0.1 D_xx(u^1.8)"), truth, states)
     assert near["exact"]
     assert 0 < near["e_xi"] < 0.1
-    other = symbolic.score_law_terms({"D_xx(0.04*u + 0.06*u^2)": 1.0})
+    other = symbolic.score_law({"D_xx(0.04*u + 0.06*u^2)": 1.0})
     assert (other["exact"], other["kappa"], other["m"]) == (False, None, None)
     with pytest.raises(ValueError, match="D_xx"):
         metrics.score_function(Equation.parse("u_t = u_x"), truth, states)
@@ -262,11 +262,11 @@ def test_every_function_that_the_study_records_reads_back():
     for text in ("u^1.7", "u + u^2", "1 / (1 + u)", "(u + 0.2 * u^1.3) / (1 + 0.5 * u^0.7)"):
         form = canonical(read(text))
         terms = symbolic.terms_of(Equation((Term((2,), 1.0, form.expression),), [1.0]))
-        assert symbolic.score_law_terms(terms)["exact"] == (form.family == POWER_LAW)
+        assert symbolic.score_law(terms)["exact"] == (form.family == POWER_LAW)
 
 
 def test_the_plan_runs_every_noise_of_the_paper():
-    tasks = list(plans.symbolic((1, 2)))
+    tasks = list(symbolic.symbolic((1, 2)))
     assert {task.noise for task in tasks} == published.symbolic().keys() == published.pysr().keys()
     assert len({task.key for task in tasks}) == len(tasks) == 3 * 2 * len(symbolic.ROWS)
     assert {task.row for task in tasks} == set(symbolic.ROWS)
@@ -274,7 +274,7 @@ def test_the_plan_runs_every_noise_of_the_paper():
 
 def test_a_changed_exponent_is_noticed():
     terms = {"D_xx(u^1.7)": 0.1}
-    score = symbolic.score_law_terms(terms)
+    score = symbolic.score_law(terms)
     record = RunRecord(
         "symbolic", "diffusion", "S20", "paper", "symbolic", 1, 0.0, {}, "", terms=terms, score=score
     )

@@ -8,7 +8,7 @@ import pytest
 import fts
 from fts.equations.equation import Equation
 from fts.lab.figures import symbolic as figures
-from fts.lab.studies import plans, records, symbolic, verify
+from fts.lab.studies import records, symbolic, verify
 from fts.lab.studies.records import RunRecord
 from fts.params.paper import TEST_SEEDS
 from fts.params.types import named
@@ -30,7 +30,7 @@ def test_the_truth_scores_itself(name: str):
 
 def test_a_saturating_flux_is_known_up_to_its_constant():
     terms = symbolic.terms_of_parts((SATURATING, DIFFUSION))
-    score = symbolic.score_composed_terms(terms, "saturation")
+    score = symbolic.score_composed(terms, "saturation")
     assert score["exact"]
     assert score["e_xi"] < 1e-12  # 1/(1 + u^2) is 1 - u^2/(1 + u^2)
 
@@ -61,7 +61,7 @@ def test_pairs_from_samples_need_the_whole_grid():
 
 
 def test_the_plans_name_every_run_once_and_their_settings_without_clashes():
-    for plan, count in ((plans.symbolic_rivals, 45), (plans.symbolic_composed, 30)):
+    for plan, count in ((symbolic.symbolic_rivals, 45), (symbolic.symbolic_composed, 30)):
         tasks = list(plan(TEST_SEEDS))
         assert len({task.key for task in tasks}) == len(tasks) == count
     assert named(COMPOSED)["joint_evaluations"] == COMPOSED.joint_evaluations

@@ -49,7 +49,7 @@ _SEED = 20_270
 # Terms from which on fields of halves choose: more than the evidence searches completely. In large libraries
 # a field's own noise is explained by terms that are not there, and the same field confirms them: on the
 # development problems two fields recover more equations than one in every group of cells with a large library
-# (the record of `python -m fts.lab.studies settle`; chapter "cross").
+# (the record of `python -m fts.lab.studies tune-two-fields`; chapter "cross").
 _LARGE = 11
 
 

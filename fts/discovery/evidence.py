@@ -67,7 +67,7 @@ class VerdictParams:
     forecast: ForecastParams
 
 
-# Chosen on drawn problems of the development range (fts.lab.studies.honesty), never on the benchmark.
+# Chosen on drawn problems of the development range (fts.lab.studies.calibration), never on the benchmark.
 VERDICT = VerdictParams(
     draws=8,
     most_terms=6,

@@ -45,7 +45,7 @@ class TwoFieldsParams:
 
 
 # Chosen on the problems of `fts.problems.development`; what other values of a setting recover there is in the
-# record that `python -m fts.lab.studies settle` writes.
+# record that `python -m fts.lab.studies tune-two-fields` writes.
 TWO_FIELDS = TwoFieldsParams(
     weak=None,
     svws=PAPER["kdv"].svws,

@@ -53,7 +53,7 @@ class ForecastParams:
     unexplained: float  # unless it explains all but this fraction of what the best one does
 
 
-# Chosen on drawn problems of the development range (fts.lab.studies.honesty).
+# Chosen on drawn problems of the development range (fts.lab.studies.calibration).
 FORECAST = ForecastParams(
     windows=(1, 2, 4, 8, 16),
     steps=96,

@@ -16,7 +16,7 @@ from fts.lab.figures.results import TITLES, densities, published_median, spent
 from fts.lab.studies import plans, records
 from fts.lab.studies.paths import true_field
 from fts.lab.studies.published import CHOSEN, REGIMES, Cell, Published
-from fts.lab.studies.records import Place, RunRecord, Summary
+from fts.lab.studies.records import CellKey, RunRecord, Summary
 from fts.params.paper import PAPER, SHORT_NAMES, TEST_SEEDS
 from fts.paths.recorder import SupportPath
 from fts.plotting import INK, PALETTE, WIDTH, Table, table
@@ -172,7 +172,7 @@ _NAMES = {
 
 
 def beside_paper(
-    found: Mapping[Place, Summary],
+    found: Mapping[CellKey, Summary],
     published: Published,
     rows: Mapping[str, tuple[str, float]],
     measure: str,
@@ -192,7 +192,7 @@ def beside_paper(
 
 
 def differences(
-    found: Mapping[Place, Summary], published: Published, rows: Mapping[str, tuple[str, float]]
+    found: Mapping[CellKey, Summary], published: Published, rows: Mapping[str, tuple[str, float]]
 ) -> Table:
     """Cells whose recoveries differ from the paper's by more than one run in five."""
     lines = []
@@ -207,7 +207,7 @@ def differences(
 
 
 def only_ours(
-    found: Mapping[Place, Summary],
+    found: Mapping[CellKey, Summary],
     rows: Mapping[str, tuple[str, float]],
     measure: str,
     heading: str = "field",
@@ -221,7 +221,7 @@ def only_ours(
 
 
 def crossed_table(
-    found: Mapping[Place, Summary],
+    found: Mapping[CellKey, Summary],
     fields: Sequence[str],
     selectors: Sequence[str],
     noise: float,
@@ -254,7 +254,7 @@ def layout_medians(tested: Sequence[RunRecord], further: Sequence[RunRecord], pu
     )
 
 
-def lowest_densities(found: Mapping[Place, Summary], rows: Mapping[str, str]) -> Table:
+def lowest_densities(found: Mapping[CellKey, Summary], rows: Mapping[str, str]) -> Table:
     """Per row and problem the lowest measured density from which on every run is exact."""
     lines = []
     for label, method in rows.items():
@@ -270,7 +270,7 @@ def lowest_densities(found: Mapping[Place, Summary], rows: Mapping[str, str]) ->
     return table(["method", *TITLES.values()], lines)
 
 
-def density_runs(found: Mapping[Place, Summary], rows: Mapping[str, str]) -> Table:
+def density_runs(found: Mapping[CellKey, Summary], rows: Mapping[str, str]) -> Table:
     """Per row and problem the runs recorded at the paper's densities, of those it has."""
     lines = []
     for label, method in rows.items():

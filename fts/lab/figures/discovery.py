@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from fts.discovery.discover import Discovery
 from fts.equations.terms import parse_term
-from fts.lab.studies.honesty import Honesty
+from fts.lab.studies.calibration import VerdictCalibration
 from fts.lab.studies.records import RunRecord
 from fts.plotting import INK, PALETTE, WIDTH, Table, table
 from fts.problems.problems import problem
@@ -119,7 +119,7 @@ def reliability(records: Sequence[RunRecord]) -> Figure:
     return figure
 
 
-def shares(levels: dict[str, Honesty], bands: dict[str, Honesty]) -> Figure:
+def shares(levels: dict[str, VerdictCalibration], bands: dict[str, VerdictCalibration]) -> Figure:
     """Identified equations that are right, and right ones that are identified, by noise and by samples."""
     figure, axes = plt.subplots(1, 2, figsize=(WIDTH, 0.45 * WIDTH), sharey=True)
     for ax, groups, label in zip(axes, (levels, bands), ("noise", "samples"), strict=True):
@@ -143,7 +143,7 @@ def shares(levels: dict[str, Honesty], bands: dict[str, Honesty]) -> Figure:
     return figure
 
 
-def by_group(groups: dict[str, Honesty], heading: str) -> Table:
+def by_group(groups: dict[str, VerdictCalibration], heading: str) -> Table:
     """The two numbers of the benchmark, for every group."""
     rows = [
         (

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fts.lab.studies.published import REGIMES, Published
-from fts.lab.studies.records import Place, RunRecord, Summary
+from fts.lab.studies.records import CellKey, RunRecord, Summary
 from fts.params.paper import SHORT_NAMES, TEST_SEEDS
 from fts.plotting import INK, PALETTE, WIDTH
 from fts.problems.trajectories import Trajectory, observe, simulate
@@ -21,7 +21,7 @@ _BROWN = "#8C564B"  # an eighth color, for an eighth method
 TITLES = {name: SHORT_NAMES[name] for name in ("kdv", "ks", "ad")}
 
 
-def crossed(found: Mapping[Place, Summary], fields: Sequence[str], selectors: Sequence[str]) -> Figure:
+def crossed(found: Mapping[CellKey, Summary], fields: Sequence[str], selectors: Sequence[str]) -> Figure:
     """Exact recoveries over all regimes: fields down, selectors across, clean observations and noisy ones."""
     figure, panels = plt.subplots(2, 1, figsize=(WIDTH, 0.85 * WIDTH), sharex=True)
     totals = recovered(found, fields, selectors)
@@ -39,7 +39,7 @@ def crossed(found: Mapping[Place, Summary], fields: Sequence[str], selectors: Se
 
 
 def recovered(
-    found: Mapping[Place, Summary], fields: Sequence[str], selectors: Sequence[str]
+    found: Mapping[CellKey, Summary], fields: Sequence[str], selectors: Sequence[str]
 ) -> dict[float, Int[np.ndarray, "fields selectors"]]:
     """Exact recoveries over all regimes by noise level; a crossing that is not complete is refused."""
     totals = {}
@@ -72,7 +72,7 @@ def spent(run: RunRecord) -> float:
     return run.seconds if fit is None else fit + (select or 0.0)
 
 
-def _cells_of(found: Mapping[Place, Summary], row: str, noise: float) -> list[Summary]:
+def _cells_of(found: Mapping[CellKey, Summary], row: str, noise: float) -> list[Summary]:
     cells = [found[row, *regime, noise] for regime in REGIMES if (row, *regime, noise) in found]
     if sum(cell.runs for cell in cells) != _RUNS:
         raise ValueError(f"{row} at {noise:.0%} noise is not complete: run python -m fts.lab.studies crossed")
@@ -100,7 +100,7 @@ def layouts(tested: Sequence[RunRecord], further: Sequence[RunRecord], published
     return figure
 
 
-def density(found: Mapping[Place, Summary], rows: Mapping[str, str]) -> Figure:
+def density(found: Mapping[CellKey, Summary], rows: Mapping[str, str]) -> Figure:
     """Exact recoveries and field error against sensor density, one column per problem, one curve per row."""
     figure, panels = plt.subplots(2, 3, figsize=(WIDTH, 0.75 * WIDTH), sharey="row", sharex="col")
     for column, (problem, title) in enumerate(TITLES.items()):
@@ -140,7 +140,7 @@ def published_median(published: Published, name: str, protocol: str = "S20") -> 
     return median
 
 
-def densities(found: Mapping[Place, Summary], method: str, problem: str) -> dict[float, Summary]:
+def densities(found: Mapping[CellKey, Summary], method: str, problem: str) -> dict[float, Summary]:
     """Cells of a method on a problem by the percentage of its sensors, sparsest first."""
     places = {
         float(place[2].removeprefix("S")): summary
@@ -150,7 +150,7 @@ def densities(found: Mapping[Place, Summary], method: str, problem: str) -> dict
     return dict(sorted(places.items()))
 
 
-def _measured(found: Mapping[Place, Summary], problem: str) -> list[float]:
+def _measured(found: Mapping[CellKey, Summary], problem: str) -> list[float]:
     return sorted({float(place[2][1:]) for place in found if place[1] == problem and place[2][0] == "S"})
 
 

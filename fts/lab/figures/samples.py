@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 from fts.fields.frozen import Field
 from fts.lab.studies import published
-from fts.lab.studies.calibration import LEVELS, claimed
-from fts.lab.studies.records import Place, RunRecord, Summary
+from fts.lab.studies.calibration import LEVELS, normal_coverage
+from fts.lab.studies.records import CellKey, RunRecord, Summary
 from fts.observations import Observations
 from fts.params.paper import SHORT_NAMES
 from fts.plotting import INK, PALETTE, WIDTH, Table, table
@@ -84,7 +84,7 @@ def beside(
     return figure
 
 
-def any_samples(found: Mapping[Place, Summary]) -> Table:
+def any_samples(found: Mapping[CellKey, Summary]) -> Table:
     """Recoveries and median errors from samples that fill no grid, clean and noisy."""
     rows = []
     for protocol in _SPOKEN:
@@ -107,7 +107,7 @@ def any_samples(found: Mapping[Place, Summary]) -> Table:
     )
 
 
-def few_sensors(found: Mapping[Place, Summary]) -> Table:
+def few_sensors(found: Mapping[CellKey, Summary]) -> Table:
     """Recoveries and median errors from few fixed sensors, by a separable and a travelling kernel."""
     paper = published.density().cells
     rows = []
@@ -182,7 +182,7 @@ def beside_peer(runs: Iterable[RunRecord]) -> Table:
 def coverage(shares: Float[np.ndarray, "layouts levels"]) -> Figure:
     """How often errors stay within so many deviations, against how often they should."""
     figure, ax = plt.subplots(figsize=(0.75 * WIDTH, 0.7 * WIDTH))
-    expected = claimed()
+    expected = normal_coverage()
     ax.plot([0, 1], [0, 1], color=INK, linestyle=":", label="calibrated")
     low, middle, high = np.quantile(shares, [0.25, 0.5, 0.75], axis=0)
     ax.fill_between(
@@ -198,7 +198,7 @@ def coverage(shares: Float[np.ndarray, "layouts levels"]) -> Figure:
 def coverage_table(shares: Float[np.ndarray, "layouts levels"]) -> Table:
     """The same as numbers."""
     low, middle, high = np.quantile(shares, [0.25, 0.5, 0.75], axis=0)
-    columns: Sequence[Iterable[float]] = (claimed(), shares.mean(axis=0), middle, low, high)
+    columns: Sequence[Iterable[float]] = (normal_coverage(), shares.mean(axis=0), middle, low, high)
     rows = [
         (f"{level:g}", *(f"{100 * value:.1f} %" for value in values))
         for level, *values in zip(LEVELS, *columns, strict=True)

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from fts.lab.studies import published
 from fts.lab.studies.attenuation import Attenuation
-from fts.lab.studies.records import Place, RunRecord, Summary
+from fts.lab.studies.records import CellKey, RunRecord, Summary
 from fts.params.paper import SHORT_NAMES
 from fts.plotting import INK, PALETTE, WIDTH, Table, table
 from fts.problems.problems import problem
@@ -56,7 +56,7 @@ def risks(found: Attenuation) -> Figure:
     return figure
 
 
-def recoveries(found: Mapping[Place, Summary], single: Mapping[Place, Summary]) -> Table:
+def recoveries(found: Mapping[CellKey, Summary], single: Mapping[CellKey, Summary]) -> Table:
     """Exact recoveries of the heavy-noise table: one field, two fields, and the peer."""
     peer = published.weak_ident().cells
     rows = []
@@ -76,7 +76,7 @@ def recoveries(found: Mapping[Place, Summary], single: Mapping[Place, Summary]) 
     return table(("problem", "noise", "one field (SVWS)", "two fields", "WeakIdent, measured before"), rows)
 
 
-def errors(found: Mapping[Place, Summary], single: Mapping[Place, Summary]) -> Table:
+def errors(found: Mapping[CellKey, Summary], single: Mapping[CellKey, Summary]) -> Table:
     """Median coefficient errors of the same cells."""
     peer = published.weak_ident().cells
     rows = []
@@ -90,7 +90,7 @@ def errors(found: Mapping[Place, Summary], single: Mapping[Place, Summary]) -> T
 
 
 def sparse(
-    found: Mapping[Place, Summary], single: Mapping[Place, Summary], runs: Iterable[RunRecord]
+    found: Mapping[CellKey, Summary], single: Mapping[CellKey, Summary], runs: Iterable[RunRecord]
 ) -> Table:
     """Recoveries with 43 terms from a fifth of the samples, and how many runs say that it is too little."""
     doubts = Counter((run.problem, run.protocol, run.noise) for run in runs if "doubt" in run.extra["notes"])
@@ -163,7 +163,7 @@ def _taken(one: Mapping[str, Any]) -> bool:
     return one["setting"] != "rule" and one["value"] == getattr(TWO_FIELDS, one["setting"])
 
 
-def small(found: Mapping[Place, Summary], before: Mapping[Place, Summary]) -> Table:
+def small(found: Mapping[CellKey, Summary], before: Mapping[CellKey, Summary]) -> Table:
     """Recoveries and median errors with the paper's libraries, beside those of one kernel field."""
     rows = []
     for place, cell in sorted(found.items(), key=lambda item: (item[0][1], item[0][2], item[0][3])):
@@ -181,7 +181,7 @@ def small(found: Mapping[Place, Summary], before: Mapping[Place, Summary]) -> Ta
     return table(("samples", "noise", "one field (SVWS)", "two fields"), rows)
 
 
-def behind(found: Mapping[Place, Summary]) -> list[str]:
+def behind(found: Mapping[CellKey, Summary]) -> list[str]:
     """Cells of the heavy-noise table that recover less often than the peer."""
     peer = published.weak_ident().cells
     return [
@@ -191,12 +191,12 @@ def behind(found: Mapping[Place, Summary]) -> list[str]:
     ]
 
 
-def halved(found: Mapping[Place, Summary]) -> int:
+def halved(found: Mapping[CellKey, Summary]) -> int:
     """Cells whose median error is at most half of the peer's."""
     peer = published.weak_ident().cells
     pairs = [(cell.e_xi, peer[f"{place[3]:.0%}", place[1], place[2]].e_xi) for place, cell in _heavy(found)]
     return int(np.sum([mine <= theirs / 2 for mine, theirs in pairs if theirs is not None]))
 
 
-def _heavy(found: Mapping[Place, Summary]) -> Iterable[tuple[Place, Summary]]:
+def _heavy(found: Mapping[CellKey, Summary]) -> Iterable[tuple[CellKey, Summary]]:
     return [(place, cell) for place, cell in found.items() if place[0] == "43 terms" and place[2] == "S100"]

@@ -40,15 +40,12 @@ def attenuation(
     slopes, risks = [], []
     for two in noise_levels(name, library, levels, seed, params).values():
         one = CrossMoments(library, two.within, two.within, two.norms)
+        both = (one, two)
         slopes.append(
-            [each.physical(inside, instrumental.fit(each.cross, inside))[list(inside)] for each in (one, two)]
+            [each.physical(inside, instrumental.fit(each.cross, inside))[list(inside)] for each in both]
         )
-        risks.append(
-            [
-                [*instrumental.unexplained(two, terms), *instrumental.unexplained(one, terms)]
-                for terms in (inside, other)
-            ]
-        )
+        shares = ((instrumental.unexplained(each, terms) for each in (two, one)) for terms in (inside, other))
+        risks.append([[*first, *second] for first, second in shares])
     table, shares = np.array(slopes) / np.asarray(entry.equation.coefficients), np.array(risks)
     names = tuple(f"${term.latex}$" for term in true)
     return Attenuation(tuple(levels), names, table[:, 0], table[:, 1], shares[:, 0], shares[:, 1])
@@ -58,11 +55,11 @@ def noise_levels(
     name: str, library: Library, levels: Sequence[float], seed: int, params: TwoFieldsParams
 ) -> dict[float, CrossMoments]:
     """Cross moments of a problem's full grid at every noise level, with the same noise draw."""
-    trajectory, found = simulate(name), {}
+    trajectory, moments = simulate(name), {}
     for level in levels:
         observations = observe(trajectory, "S100", seed=seed, noise=level)
         posterior = condition_grid(observations, progress=False)
         phases = np.random.default_rng(params.svws.phase_seed).random((params.phases, 2))
         pairs = posterior.split(params.splits, params.smoothing, np.random.default_rng(params.split_seed))
-        found[level] = measure(pairs, library, automatic(posterior, library), phases)
-    return found
+        moments[level] = measure(pairs, library, automatic(posterior, library), phases)
+    return moments

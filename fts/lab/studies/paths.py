@@ -1,79 +1,34 @@
-"""Recorded trainings: Task -> RunRecord, and beside it the path of its supports.
+"""Recorded trainings: the path of supports beside a run's record, and when it was exact (Table S9).
 
 A recorded run is the run itself: its record goes where the study of the task keeps it, and nothing is trained
-a second time to be watched.
-
-Recorded trainings against the truth: when the support was exact, which stopping rule hits it (Table S9).
-
-F1 of the support at every change, exact intervals, first visit; ever, at the held-out minimum, at the end
+a second time to be watched. Against the truth: F1 of the support at every change, the steps between which it
+was exact, and which stopping rule hits it.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
-from itertools import pairwise
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from fts.equations.equation import Equation
 from fts.equations.terms import Library
-from fts.lab.studies import plans, records, runs
-from fts.lab.studies import records as tables
+from fts.lab.studies import records, runs
+from fts.lab.studies.plans import baseline_task
+from fts.lab.studies.published import JOINT_SETTINGS, REGIMES
 from fts.lab.studies.records import RunRecord
-from fts.lab.studies.runs import Task
-from fts.lab.studies.workers import run_study
+from fts.lab.studies.runs import OURS, Task, equation_of, paper_task, study
 from fts.observations import Observations
 from fts.params.paper import TEST_SEEDS
 from fts.paths import stopping
-from fts.paths.recorder import RECORDED, SupportPath, load_path
+from fts.paths.recorder import SupportPath, load_path
 from fts.problems import metrics
 from fts.problems.problems import problem
 from fts.problems.trajectories import simulate
 from fts.selection.selection import Selection
-
-
-def path_file(task: Task, folder: Path | None = None) -> Path:
-    """Where the path of a task's training is kept."""
-    words = re.findall(r"\w+", f"{task.problem} {task.protocol} {task.seed} {task.row.lower()}")
-    return (folder or records.records_folder()) / "paths" / f"{'-'.join(words)}.fts"
-
-
-def record_study(tasks: Iterable[Task], folder: Path, client: Any, *, again: bool = False) -> list[RunRecord]:
-    """Runs what has no path yet, adding its record to the study it belongs to."""
-    made, todo = [], list(tasks)
-    for study in dict.fromkeys(task.study for task in todo):
-        made += run_study(
-            [task for task in todo if task.study == study],
-            folder / f"{study}.jsonl",
-            client,
-            again=again,
-            run=partial(run_recorded, folder=folder),
-            complete=lambda task: path_file(task, folder).is_file(),
-        )
-    return made
-
-
-def run_recorded(task: Task, folder: Path) -> RunRecord:
-    """The run's record; its path is written when it has succeeded."""
-    paths: list[SupportPath] = []
-
-    def method(
-        observations: Observations, library: Library, params: Any, rng: np.random.Generator
-    ) -> Selection:
-        about = {name: getattr(task, name) for name in ("key", "problem", "protocol", "seed", "row")}
-        found, path = RECORDED[task.method](observations, library, params, rng, about)
-        paths.append(path)
-        return found
-
-    record = runs.run(task, method)
-    if not record.error:
-        paths[0].save(path_file(task, folder))
-    return record
-
 
 # (row, problem, protocol)
 Setting = tuple[str, str, str]
@@ -105,16 +60,42 @@ class PathSummary:
         return asdict(self) | {"intervals": intervals, "first": self.first, "behavior": self.behavior}
 
 
+def run(task: Task, folder: Path) -> RunRecord:
+    """The run's record; its path is written when it has succeeded."""
+    from fts.paths.recorder import RECORDED
+
+    recorded: list[SupportPath] = []
+
+    def method(
+        observations: Observations, library: Library, params: Any, rng: np.random.Generator
+    ) -> Selection:
+        about = {name: getattr(task, name) for name in ("key", "problem", "protocol", "seed", "row")}
+        selection, path = RECORDED[task.method](observations, library, params, rng, about)
+        recorded.append(path)
+        return selection
+
+    record = runs.run(task, method=method)
+    if not record.error:
+        recorded[0].save(path_file(task, folder))
+    return record
+
+
+def path_file(task: Task, folder: Path | None = None) -> Path:
+    """Where the path of a task's training is kept."""
+    words = re.findall(r"\w+", f"{task.problem} {task.protocol} {task.seed} {task.row.lower()}")
+    return (folder or records.records_folder()) / "paths" / f"{'-'.join(words)}.fts"
+
+
 def read_paths(
     folder: Path | None = None, seeds: Sequence[int] = TEST_SEEDS
 ) -> dict[Setting, dict[int, SupportPath]]:
     """The recorded trainings by setting and seed, as many as there are."""
-    found: dict[Setting, dict[int, SupportPath]] = {}
-    for task in plans.paths(tuple(seeds)):
-        paths = found.setdefault((task.row, task.problem, task.protocol), {})
+    recorded: dict[Setting, dict[int, SupportPath]] = {}
+    for task in paths(seeds):
+        of_setting = recorded.setdefault((task.row, task.problem, task.protocol), {})
         if path_file(task, folder).is_file():
-            paths[task.seed] = load_path(path_file(task, folder))
-    return found
+            of_setting[task.seed] = load_path(path_file(task, folder))
+    return recorded
 
 
 def support_f1(path: SupportPath) -> tuple[Int[np.ndarray, " k"], Float[np.ndarray, " k"]]:
@@ -127,10 +108,9 @@ def true_field(path: SupportPath) -> Float[np.ndarray, "..."]:
     trajectory = simulate(path.about["problem"])
     domain = trajectory.domain
     ends = zip((*domain.low, domain.t0), (*domain.high, domain.t1), path.fields.shape[1:], strict=True)
-    wanted = [np.linspace(low, high, n) for low, high, n in ends]
     nearest = [
-        np.abs(axis[None, :] - points[:, None]).argmin(axis=1)
-        for axis, points in zip((*trajectory.axes, trajectory.t), wanted, strict=True)
+        np.abs(axis[None, :] - np.linspace(low, high, count)[:, None]).argmin(axis=1)
+        for axis, (low, high, count) in zip((*trajectory.axes, trajectory.t), ends, strict=True)
     ]
     return trajectory.u[np.ix_(*nearest)]
 
@@ -138,11 +118,7 @@ def true_field(path: SupportPath) -> Float[np.ndarray, "..."]:
 def summarize_path(path: SupportPath) -> PathSummary:
     """One training against the truth."""
     exact = [_score(path, support).exact for support in path.supports]
-    ends = [*path.since.tolist(), path.end]
-    found: list[tuple[int, int]] = []
-    for is_exact, (start, stop) in zip(exact, pairwise(ends), strict=True):
-        if is_exact:
-            found.append((start, stop))
+    intervals = pairwise([*path.since.tolist(), path.end])
     stopped = {
         name: bool(_score(path, path.support_at(rule(path))).exact) for name, rule in stopping.RULES.items()
     }
@@ -150,59 +126,75 @@ def summarize_path(path: SupportPath) -> PathSummary:
         ever=any(exact),
         held_out=stopped["lowest held-out loss"],
         terminal=exact[-1],
-        intervals=tuple(found),
+        intervals=tuple(ends for is_exact, ends in zip(exact, intervals, strict=True) if is_exact),
         stopped=stopped,
     )
 
 
-def compute(folder: Path | None = None) -> dict[str, Any]:
-    """Every setting with its counts and its runs, from the recorded trainings."""
-    cells = {}
-    for (row, name, protocol), paths in read_paths(folder).items():
-        if paths:
-            runs = {seed: summarize_path(path) for seed, path in paths.items()}
-            cells[f"{row} | {name}-{protocol}"] = counts(list(runs.values())) | {
-                "by seed": {str(seed): one.as_dict() for seed, one in runs.items()}
-            }
-    return cells
-
-
-def counts(runs: Sequence[PathSummary]) -> dict[str, Any]:
+def counts(summaries: Sequence[PathSummary]) -> dict[str, Any]:
     """How many of the runs were exact: ever, at the held-out minimum, at the end, by every rule."""
     return {
-        "runs": len(runs),
-        "ever": sum(one.ever for one in runs),
-        "held_out": sum(one.held_out for one in runs),
-        "terminal": sum(one.terminal for one in runs),
-        "stopped": {name: sum(one.stopped[name] for one in runs) for name in stopping.RULES},
+        "runs": len(summaries),
+        "ever": sum(summary.ever for summary in summaries),
+        "held_out": sum(summary.held_out for summary in summaries),
+        "terminal": sum(summary.terminal for summary in summaries),
+        "stopped": {name: sum(each.stopped[name] for each in summaries) for name in stopping.RULES},
     }
+
+
+def tables(folder: Path | None = None) -> dict[str, Any]:
+    """Every setting with its counts and its runs, from the recorded trainings."""
+    cells = {}
+    for (row, name, protocol), of_setting in read_paths(folder).items():
+        if of_setting:
+            summaries = {seed: summarize_path(path) for seed, path in of_setting.items()}
+            cells[f"{row} | {name}-{protocol}"] = counts(list(summaries.values())) | {
+                "by seed": {str(seed): summary.as_dict() for seed, summary in summaries.items()}
+            }
+    return {"paths, supports": cells}
 
 
 def check_paths(folder: Path) -> Iterator[str]:
     """Paths that belong to no run, or end in other terms than the run's record has."""
-    planned = {path_file(task, folder): task for task in plans.paths(TEST_SEEDS)}
+    planned = {path_file(task, folder): task for task in paths(TEST_SEEDS)}
     for file in sorted((folder / "paths").glob("*")):
         if file not in planned:
             yield f"paths/{file.name} belongs to no run of the study: delete it"
+    recorded = {
+        record.key: record for name in ("baselines", "paths") for record in records.read_study(name, folder)
+    }
     for file, task in planned.items():
         if file.is_file():
-            yield from _check_path(load_path(file), task, folder)
+            yield from _check_path(load_path(file), task, recorded.get(task.key))
 
 
-def _check_path(path: SupportPath, task: Task, folder: Path) -> Iterator[str]:
+@study(
+    run=run,
+    check=check_paths,
+    tables=tables,
+    complete=lambda task, folder: path_file(task, folder).is_file(),
+)
+def paths(seeds: Iterable[int]) -> Iterator[Task]:
+    """Supplement E: trainings of the joint methods, recorded, and of our field, read at every stage."""
+    for (row, name, protocol), seed in product(JOINT_SETTINGS, seeds):
+        # Where Table 1 has the run, the recorded one is that run.
+        study = "baselines" if (name, protocol) in REGIMES else "paths"
+        yield baseline_task(study, row, name, protocol, seed)
+    for regime, seed in product(dict.fromkeys(setting[1:] for setting in JOINT_SETTINGS), seeds):
+        yield replace(paper_task("paths", *regime, seed), row=OURS)
+
+
+def _check_path(path: SupportPath, task: Task, record: RunRecord | None) -> Iterator[str]:
     where = f"paths: {task.row} {task.problem}-{task.protocol} seed {task.seed}"
     if path.about["key"] != task.key:
         yield f"{where} was recorded with other settings: record it again"
-        return
-    records = [one for one in tables.read_study(task.study, folder) if one.key == task.key]
-    if not records:
+    elif record is None:
         yield f"{where} has no record in {task.study}.jsonl: record it again"
-    elif set(records[0].terms) != set(path.names_at(path.end)):
-        yield f"{where} ends with {path.names_at(path.end)}, its record has {tuple(records[0].terms)}"
+    elif set(record.terms) != set(path.names_at(path.end)):
+        yield f"{where} ends with {path.names_at(path.end)}, its record has {tuple(record.terms)}"
 
 
 def _score(path: SupportPath, support: np.ndarray) -> metrics.Score:
     """A support as the equation with ones for coefficients: only its terms are looked at."""
-    names = [name for name, used in zip(path.terms, support, strict=True) if used]
-    terms = Library.parse(names).terms if names else ()
-    return metrics.score(Equation(terms, np.ones(len(terms))), problem(path.about["problem"]).equation)
+    terms = {name: 1.0 for name, used in zip(path.terms, support, strict=True) if used}
+    return metrics.score(equation_of(terms), problem(path.about["problem"]).equation)

@@ -1,19 +1,17 @@
-"""RunRecord: one run as one JSON line: what, with which parameters, what came out, or its error.
+"""RunRecord: one run as one JSON line; records -> the cells of tables: recoveries, medians, extremes.
 
-A record file opens with a line that counts and checksums the rest, and is replaced whole under a lock, so a
-killed writer, a truncation or a flipped bit is never read as a shorter or different study.
-
-Records -> the cells of the paper's tables: recoveries out of the runs, medians and extremes of the errors.
-
-A failed run counts as no recovery and has no error to enter a median.
+A record file opens with a line that counts and checksums the records below it. A running study appends lines
+that carry checksums of their own, and `seal` puts them under the first line when it ends. So a flipped bit or
+a truncation is never read as a different study; of a killed writer only the line it was writing is lost.
 """
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.special import bdtrc
@@ -46,68 +44,24 @@ class RunRecord:
 
     @property
     def key(self) -> str:
-        """Names the run by what was asked, not by what came out: equal keys are the same run."""
-        asked = [self.study, self.problem, self.protocol, self.row, self.method, self.seed, self.noise]
-        return containers.content_key([*asked, self.parameters])
+        """Names the run by its inputs, not its results: equal keys are the same run."""
+        inputs = [self.study, self.problem, self.protocol, self.row, self.method, self.seed, self.noise]
+        return containers.content_key([*inputs, self.parameters])
+
+    @property
+    def label(self) -> str:
+        """How messages call the run."""
+        return f"{self.study}: {self.problem}-{self.protocol} {self.row} seed {self.seed}"
 
 
-def append(path: Path, *records: RunRecord) -> None:
-    """Add records to the file at `path`, atomically and safely beside other writers.
-
-    A run that is there stays as it is, unless it failed and now did not: of two identical studies at once the
-    first counts.
-    """
-    path = Path(path)
-    with containers.locked(path.parent):
-        lines = _lines(path) if path.exists() else []
-        done = {one["key"]: not one["error"] for one in map(json.loads, lines)}
-        fresh = {one.key: one for one in records if one.key not in done or not (done[one.key] or one.error)}
-        lines += [containers.canonical_json({"key": key} | asdict(record)) for key, record in fresh.items()]
-        containers.write_atomic(path, _pack(lines))
+# Row, problem, protocol and noise: what a cell of a table is known by.
+CellKey = tuple[str, str, str, float]
 
 
-def read(path: Path) -> list[RunRecord]:
-    """All records of the file at `path`, oldest first, every byte verified; FileError if it is damaged."""
-    return [_record(line) for line in _lines(Path(path))]
-
-
-def _record(line: str) -> RunRecord:
-    values = json.loads(line)
-    del values["key"]
-    return RunRecord(**values)
-
-
-def _pack(lines: list[str]) -> bytes:
-    body = "".join(line + "\n" for line in lines).encode()
-    head = {"count": len(lines), "format": _FORMAT, "sha256": hashlib.sha256(body).hexdigest()}
-    return (containers.canonical_json(head) + "\n").encode() + body
-
-
-def _lines(path: Path) -> list[str]:
-    remedy = (
-        f"restore it from version control, or delete it and run `python -m fts.lab.studies {path.stem}` again"
-    )
-    if not path.is_file():
-        raise containers.FileError(f"no records at {path}: {remedy}")
-    first, newline, body = path.read_bytes().partition(b"\n")
-    try:
-        head = json.loads(first)
-        expected = (head["format"], head["sha256"])
-    except (ValueError, KeyError, TypeError):
-        raise containers.FileError(f"{path} is not a record file: {remedy}") from None
-    lines = body.decode("utf-8", "replace").split("\n")[:-1]
-    whole = (
-        containers.canonical_json(head).encode() == first
-        and newline == b"\n"
-        and head.get("count") == len(lines)
-    )
-    if not whole or expected != (_FORMAT, hashlib.sha256(body).hexdigest()):
-        raise containers.FileError(f"{path} is damaged (its checksum does not match): {remedy}")
-    return lines
-
-
-# What a cell is known by: row, problem, protocol, noise.
-Place = tuple[str, str, str, float]
+def cell_label(key: CellKey) -> str:
+    """How tables.json and messages call a cell."""
+    row, name, protocol, noise = key
+    return f"{row} | {name}-{protocol}" + (f" | {noise:.0%} noise" if noise else "")
 
 
 @dataclass(frozen=True)
@@ -127,56 +81,96 @@ class Summary:
         return {name: _finite(value) for name, value in asdict(self).items()}
 
 
-def records_folder() -> Path:
-    """Where the committed records live."""
-    return Path(__file__).resolve().parents[3] / "book" / "records"
+def append(path: Path, *records: RunRecord) -> None:
+    """Add records at the end of the file at `path`, on disk on return and safe beside other writers.
+
+    A run that is there stays as it is, unless it failed and now did not: of two identical studies at once the
+    first counts.
+    """
+    path = Path(path)
+    with containers.locked(path.parent):
+        lines, size = _lines(path) if path.exists() else ([], 0)
+        failed = {values["key"]: bool(values["error"]) for values in map(json.loads, lines)}
+        fresh = {r.key: r for r in records if r.key not in failed or (failed[r.key] and not r.error)}
+        added = [containers.canonical_json({"key": key} | asdict(record)) for key, record in fresh.items()]
+        if not size:
+            containers.write_atomic(path, _sealed([]))
+        with open(path, "r+b") as stream:
+            stream.seek(size or path.stat().st_size)
+            stream.truncate()  # what a killed writer left of its last line
+            stream.write("".join(_checked(line) for line in added).encode())
+            stream.flush()
+            os.fsync(stream.fileno())
+
+
+def seal(path: Path) -> None:
+    """Put all lines under the checksum of the first one, as committed files have them."""
+    with containers.locked(path.parent):
+        containers.write_atomic(path, _sealed(_lines(path)[0]))
+
+
+def read(path: Path) -> list[RunRecord]:
+    """All records of the file at `path`, oldest first, every byte verified; FileError if it is damaged."""
+    values = map(json.loads, _lines(Path(path))[0])
+    return [RunRecord(**{name: value for name, value in each.items() if name != "key"}) for each in values]
 
 
 def read_study(name: str, folder: Path | None = None) -> list[RunRecord]:
     """The study's records, the last one of every run; none when the study has not been run."""
     path = (folder or records_folder()) / f"{name}.jsonl"
-    return list({one.key: one for one in read(path)}.values()) if path.is_file() else []
+    return list({record.key: record for record in read(path)}.values()) if path.is_file() else []
 
 
-def summarize(runs: Iterable[RunRecord]) -> dict[Place, Summary]:
+def records_folder() -> Path:
+    """Where the committed records live."""
+    return Path(__file__).resolve().parents[3] / "book" / "records"
+
+
+def summarize(runs: Iterable[RunRecord]) -> dict[CellKey, Summary]:
     """One summary per row, problem, protocol and noise."""
-    groups: dict[Place, list[Mapping[str, Any]]] = {}
-    for one in runs:
-        groups.setdefault((one.row, one.problem, one.protocol, one.noise), []).append(one.score)
-    return {place: summary(scores) for place, scores in groups.items()}
+    return _summaries((run, run.row, run.score) for run in runs)
 
 
-def summarize_selectors(runs: Iterable[RunRecord]) -> dict[Place, Summary]:
+def summarize_selectors(runs: Iterable[RunRecord]) -> dict[CellKey, Summary]:
     """The same for the selector variants that a record lists beside its own selection."""
-    groups: dict[Place, list[Mapping[str, Any]]] = {}
-    for one in runs:
-        for row, score in one.extra.get("selectors", {}).items():
-            groups.setdefault((row, one.problem, one.protocol, one.noise), []).append(
-                {"e_u": one.score["e_u"]} | score
-            )
-    return {place: summary(scores) for place, scores in groups.items()}
+    return _summaries(
+        (run, row, {"e_u": run.score["e_u"]} | score)
+        for run in runs
+        for row, score in run.extra.get("selectors", {}).items()
+    )
 
 
 def summary(scores: list[Mapping[str, Any]]) -> Summary:
-    """Recoveries, medians, quartiles and the largest field error; an empty score is a failed run."""
+    """Recoveries, medians, quartiles and the largest field error; an empty score is a failed run.
+
+    A failed run counts as no recovery and has no error to enter a median.
+    """
     finished = [score for score in scores if score]
-
-    def values(name: str) -> np.ndarray:
-        return np.array([score[name] for score in finished]) if finished else np.array([np.inf])
-
-    def quartiles(name: str) -> tuple[float, float]:
-        low, high = np.quantile(values(name), [0.25, 0.75]) if finished else (np.inf, np.inf)
-        return float(low), float(high)
-
+    if not finished:
+        return Summary(len(scores), 0, 0.0, np.inf, np.inf, np.inf, (np.inf, np.inf))
+    f1, e_xi, e_u = (np.array([score[name] for score in finished]) for name in ("f1", "e_xi", "e_u"))
+    low, high = np.quantile(e_u, [0.25, 0.75])
     return Summary(
         runs=len(scores),
         exact=sum(bool(score["exact"]) for score in finished),
-        f1=float(np.median(values("f1"))) if finished else 0.0,
-        e_xi=float(np.median(values("e_xi"))),
-        e_u=float(np.median(values("e_u"))),
-        e_u_max=float(values("e_u").max()),
-        e_u_quartiles=quartiles("e_u"),
+        f1=float(np.median(f1)),
+        e_xi=float(np.median(e_xi)),
+        e_u=float(np.median(e_u)),
+        e_u_max=float(e_u.max()),
+        e_u_quartiles=(float(low), float(high)),
     )
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """Values by key, both in the order in which they come."""
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def chance_of_median(share: float, runs: int = 5) -> float:
@@ -184,7 +178,52 @@ def chance_of_median(share: float, runs: int = 5) -> float:
     return float(bdtrc(runs // 2, runs, share))
 
 
+def _summaries(scored: Iterable[tuple[RunRecord, str, Mapping[str, Any]]]) -> dict[CellKey, Summary]:
+    cells = grouped(((row, run.problem, run.protocol, run.noise), score) for run, row, score in scored)
+    return {key: summary(scores) for key, scores in cells.items()}
+
+
 def _finite(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [_finite(one) for one in value]
+        return [_finite(each) for each in value]
     return value if np.isfinite(value) else None
+
+
+def _sealed(lines: list[str]) -> bytes:
+    body = "".join(line + "\n" for line in lines).encode()
+    head = {"count": len(lines), "format": _FORMAT, "sha256": hashlib.sha256(body).hexdigest()}
+    return (containers.canonical_json(head) + "\n").encode() + body
+
+
+def _checked(line: str) -> str:
+    """An appended line: the record beside its own checksum."""
+    return f'{{"record":{line},"sha256":"{hashlib.sha256(line.encode()).hexdigest()}"}}\n'
+
+
+def _lines(path: Path) -> tuple[list[str], int]:
+    """The records' texts, and the size of the file up to the end of its last whole line."""
+    remedy = (
+        f"restore it from version control, or delete it and run `python -m fts.lab.studies {path.stem}` again"
+    )
+    if not path.is_file():
+        raise containers.FileError(f"no records at {path}: {remedy}")
+    data = path.read_bytes()
+    first, *rest = data.split(b"\n")
+    try:
+        head = json.loads(first)
+        count, digest = int(head["count"]), (head["format"], head["sha256"])
+    except (ValueError, KeyError, TypeError):
+        raise containers.FileError(f"{path} is not a record file: {remedy}") from None
+    whole, torn = rest[:-1], rest[-1:]
+    body = b"".join(line + b"\n" for line in whole[:count])
+    appended = [line.decode("utf-8", "replace") for line in whole[count:]]
+    # A checked line is the same text around the record every time.
+    texts = [line.removeprefix('{"record":').rpartition(',"sha256":"')[0] for line in appended]
+    if (
+        containers.canonical_json(head).encode() != first
+        or not 0 <= count <= len(whole)
+        or digest != (_FORMAT, hashlib.sha256(body).hexdigest())
+        or any(_checked(text) != line + "\n" for text, line in zip(texts, appended, strict=True))
+    ):
+        raise containers.FileError(f"{path} is damaged (its checksum does not match): {remedy}")
+    return body.decode().split("\n")[:-1] + texts, len(data) - sum(map(len, torn))

@@ -1,49 +1,53 @@
-"""One run of a study: Task -> Selection -> Score -> RunRecord.
+"""Tasks and studies; one run of a task: Task -> Selection -> Score -> RunRecord.
 
-A task says everything that makes the run, so its record's key is known before it starts.
-
-Our method's configurations as tasks: the paper's own, better fields, rows weighted by their variance.
+A task holds everything that makes the run, so its record's key is known before it starts. A study is a plan
+of tasks, registered with what else there is to it: how its tasks run, and what its records must keep.
 """
 
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fts.discovery.discover import discover
-from fts.discovery.evidence import VERDICT, VerdictParams
 from fts.equations.equation import Equation
-from fts.equations.terms import Library
-from fts.fitting import field_key
-from fts.lab.studies import symbolic
+from fts.equations.terms import Library, parse_term
 from fts.lab.studies.records import RunRecord
-from fts.methods import Method, method
 from fts.observations import Observations
-from fts.params.paper import CLOSED_FORM, DEFAULT_LIBRARIES, LARGE_LIBRARIES, PAPER, PROJECTED, REFINED
+from fts.params.paper import (
+    CLOSED_FORM,
+    DEFAULT_LIBRARIES,
+    DEVELOPMENT_SEEDS,
+    LARGE_LIBRARIES,
+    PAPER,
+    PROJECTED,
+    REFINED,
+    TEST_SEEDS,
+)
 from fts.params.types import FieldParams, FreezeThenSelectParams, named
 from fts.problems import metrics
 from fts.problems.problems import Problem, problem
 from fts.problems.trajectories import observe, simulate
 from fts.selection.selection import Selection
-from fts.symbolic.composed import ComposedRunParams
-from fts.symbolic.discover import SymbolicRunParams
-from fts.symbolic.rivals import RivalRunParams
 
-# A beam proposes hundreds of supports: their best are recorded.
-_TOLD = 8
+# What selects is imported by the run: tables and figures, which only read records, need none of it.
+
+OURS = "freeze, then select"
 # The method of a user who leaves everything to `fts.discover`.
 DISCOVER = "discover"
 # The library of a user who gives none.
 GENERAL = "general"
+# Supports are proposed by the hundreds when two fields choose: so many of the best are recorded.
+_LISTED = 8
 
 
 @dataclass(frozen=True)
 class Task:
-    """One run asked for: a method with its settings on the observations of a problem."""
+    """One planned run: a method with its settings on the observations of a problem."""
 
     study: str
     problem: str
@@ -65,30 +69,98 @@ class Task:
         return observe(simulate(self.problem), self.protocol, seed=self.seed, noise=self.noise)
 
 
-def run(task: Task, by: Method | None = None, *, trainings: Path | None = None) -> RunRecord:
+Plan = Callable[[Iterable[int]], Iterator[Task]]
+# A task and the folder of the records -> the record: an error is one, too.
+Run = Callable[[Task, Path], RunRecord]
+
+
+def equation_of(terms: Mapping[str, float]) -> Equation:
+    """The equation that a record holds as {term: coefficient}."""
+    return Equation(tuple(map(_parsed, terms)), list(terms.values()))
+
+
+def score_terms(terms: Mapping[str, float], name: str) -> dict[str, Any]:
+    """What recorded terms score on a benchmark."""
+    return metrics.score(equation_of(terms), _truth(name)).as_dict()
+
+
+# Thousands of records hold the same few terms and are scored against the same few equations.
+_parsed = cache(parse_term)
+
+
+@cache
+def _truth(name: str) -> Equation:
+    return problem(name).equation
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study, and what follows from its records."""
+
+    name: str  # also of its record file
+    plan: Plan
+    run: Run
+    seeds: Mapping[str, Sequence[int]]
+    # Recorded terms and problem -> their score; None where the study checks its scores itself.
+    score: Callable[[Mapping[str, float], str], dict[str, Any]] | None = score_terms
+    # The folder of the records -> what does not hold.
+    check: Callable[[Path], Iterator[str]] = lambda folder: iter(())
+    # The folder of the records -> further tables by name.
+    tables: Callable[[Path], dict[str, Any]] = lambda folder: {}
+    # Whether a recorded run has left all it should.
+    complete: Callable[[Task, Path], bool] = lambda task, folder: True
+    recorded: bool = True
+
+    def tasks(self, seeds: Iterable[int] | None = None) -> list[Task]:
+        """The planned runs, by default of the seeds that tables are made of."""
+        return list(self.plan(self.seeds["test"] if seeds is None else tuple(seeds)))
+
+
+STUDIES: dict[str, Study] = {}
+
+
+def run(task: Task, folder: Path | None = None, method: Callable[..., Selection] | None = None) -> RunRecord:
     """The finished run, or its record with the error: a study never stops at one run.
 
-    `by` stands in for the task's method where something more than its selection is wanted of it. A method
-    that trains keeps its state in the folder `trainings`, and a run that was killed goes on from there.
+    `method` stands in for the task's own where something more than its selection is wanted of it. A method
+    that trains keeps its state in the records' `folder`, and a run that was killed goes on from there.
     """
-    state = training_file(trainings, task.key) if trainings else None
-    return attempt(task, lambda began: _perform(task, began, by, state))
+    return attempt(task, lambda: _perform(task, training_file(folder, task) if folder else None, method))
 
 
-def training_file(folder: Path, key: str) -> Path:
-    """Where the state of an unfinished training is kept."""
-    return folder / f"{key}.fts"
+def study(
+    name: str = "",
+    *,
+    run: Run = run,
+    seeds: Mapping[str, Sequence[int]] | None = None,
+    **options: Any,
+) -> Callable[[Plan], Plan]:
+    """Registers a plan as a study, by default under the plan's own name; options are fields of Study."""
+
+    def register(plan: Plan) -> Plan:
+        known = seeds or {"test": TEST_SEEDS, "development": DEVELOPMENT_SEEDS}
+        entry = Study(name or getattr(plan, "__name__", ""), plan, run, known, **options)
+        STUDIES[entry.name] = entry
+        return plan
+
+    return register
 
 
-def attempt(task: Task, perform: Callable[[float], RunRecord]) -> RunRecord:
-    """What `perform` makes, given the time it began, or the record of the error that ended it."""
+def training_file(folder: Path, run: Task | RunRecord) -> Path:
+    """Where the state of an unfinished training is kept, beside the record file."""
+    return folder / f"{run.study}.training" / f"{run.key}.fts"
+
+
+def attempt(task: Task, perform: Callable[[], dict[str, Any]]) -> RunRecord:
+    """The record of what `perform` returns, or of the error that ended it."""
     began = time.perf_counter()
     try:
-        return perform(began)
+        results = perform()
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         text = f"{type(error).__name__}: {error} ({Path(where.filename).name}, line {where.lineno})"
-        return failure(task, text, _seconds(began))
+        return failure(task, text, _since(began))
+    return record(task, **{"seconds": _since(began)} | results)
 
 
 def failure(task: Task, error: str, seconds: float = 0.0) -> RunRecord:
@@ -96,114 +168,8 @@ def failure(task: Task, error: str, seconds: float = 0.0) -> RunRecord:
     return record(task, error=error, seconds=seconds)
 
 
-def describe(found: Selection, truth: Equation) -> dict[str, Any]:
-    """What a record keeps of a selection beside its score, as far as the method has it."""
-    kept: dict[str, Any] = {f"{stage}_seconds": spent for stage, spent in found.seconds.items()}
-    made = getattr(found.field, "made", None)
-    if made is not None:
-        kept["field_parameters"] = dict(made.parameters)
-    if found.trace is not None:
-        table = found.trace.table()
-        kept |= {
-            "recurrence": found.recurrence,
-            "reason": found.trace.reason,
-            "fallback": found.trace.fallback,
-            "candidates": telling(table) if found.method == "two fields" else table,
-        }
-    if found.refits:
-        kept |= {"preferred": found.preferred, "refits": _refits(found, truth)}
-        kept["deviations"] = found.deviations
-    if found.notes:
-        kept["notes"] = dict(found.notes)
-    if found.variants:
-        kept["selectors"] = {
-            name: metrics.score(one, truth).as_dict() | {"terms": one.coefficients}
-            for name, one in found.variants.items()
-        }
-    return kept
-
-
-def telling(candidates: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The chosen candidate and those of lowest risk, in the order of the pool."""
-    limit = sorted(one["mu"] for one in candidates)[:_TOLD][-1]
-    return [one for one in candidates if one["chosen"] or one["mu"] <= limit]
-
-
-def _perform(task: Task, began: float, by: Method | None, state: Path | None) -> RunRecord:
-    entry, observations = problem(task.problem), task.observations()
-    rng = np.random.default_rng(task.seed)
-    came_out = _function_came_out(task, observations, rng)
-    if came_out is not None:
-        return record(task, **came_out, seconds=_seconds(began), field_key=_field_key(task, observations))
-    library = _offered(task, entry)
-    chosen = by or (discovered if task.method == DISCOVER else method(task.method, state))
-    found = chosen(observations, library, task.params, rng)
-    score = metrics.score(found, entry.equation).as_dict()
-    if found.field is not None:
-        score["e_u"] = metrics.field_error(found.field, simulate(task.problem))
-    made = getattr(found.field, "made", None)
-    return record(
-        task,
-        terms=found.coefficients,
-        score=score,
-        seconds=_seconds(began),
-        device=made.device if made is not None else "cpu",
-        field_key=_field_key(task, observations),
-        extra=describe(found, entry.equation),
-    )
-
-
-def _offered(task: Task, entry: Problem) -> Library:
-    if task.library == GENERAL:
-        return Library.parse(DEFAULT_LIBRARIES[entry.domain.dimension])
-    return Library.parse(LARGE_LIBRARIES[task.library]) if task.library else entry.library
-
-
-def discovered(
-    observations: Observations, library: Library, params: VerdictParams, rng: np.random.Generator
-) -> Selection:
-    """What `fts.discover` selects, with its verdict in the notes; nothing is drawn from `rng`."""
-    found = discover(observations, library.names, progress=False, params=params)
-    if found.selection is None:
-        raise ValueError(f"{found.verdict.status}: {'; '.join(found.verdict.reasons)}")
-    notes = {"status": found.verdict.status, "reasons": list(found.verdict.reasons)}
-    return replace(found.selection, field=found.field, notes=notes)
-
-
-def _function_came_out(
-    task: Task, observations: Observations, rng: np.random.Generator
-) -> dict[str, Any] | None:
-    """What a search for functions leaves in its record; None for a method that selects terms."""
-    match task.params:
-        case SymbolicRunParams():
-            return symbolic.record_law(observations, task.params, rng)
-        case RivalRunParams():
-            return symbolic.record_rival(observations, task.params, task.seed)
-        case ComposedRunParams():
-            return symbolic.record_composed(observations, task.params, rng)
-    return None
-
-
-def _field_key(task: Task, observations: Observations) -> str:
-    """The key of the frozen field a method selects on; empty for methods that fit none apart."""
-    params = getattr(task.params, "field", None)
-    return field_key(observations, params) if params is not None else ""
-
-
-def _refits(found: Selection, truth: Equation) -> dict[str, dict[str, Any]]:
-    each = {name: found.with_refit(name) for name in found.refits}
-    return {
-        name: {
-            "e_xi": metrics.score(one, truth).e_xi,
-            "risk": found.refits[name].risk,
-            "terms": one.coefficients,
-        }
-        for name, one in each.items()
-    }
-
-
-def record(task: Task, **came_out: Any) -> RunRecord:
-    """The record of a task with what came out of it."""
+def record(task: Task, **results: Any) -> RunRecord:
+    """The record of a task with its results."""
     return RunRecord(
         study=task.study,
         problem=task.problem,
@@ -214,15 +180,8 @@ def record(task: Task, **came_out: Any) -> RunRecord:
         noise=task.noise,
         parameters=named(task.params) | ({"library": task.library} if task.library else {}),
         source="generated",
-        **came_out,
+        **results,
     )
-
-
-def _seconds(began: float) -> float:
-    return round(time.perf_counter() - began, 3)
-
-
-OURS = "freeze, then select"
 
 
 def paper_task(study: str, problem: str, protocol: str, seed: int, recipe: str = "paper") -> Task:
@@ -249,4 +208,96 @@ def weighted_task(study: str, problem: str, protocol: str, seed: int) -> Task:
 
 def discover_task(study: str, problem: str, protocol: str, seed: int, noise: float) -> Task:
     """What a user gets who says nothing: `fts.discover` on the samples."""
+    from fts.discovery.evidence import VERDICT
+
     return Task(study, problem, protocol, seed, noise, DISCOVER, DISCOVER, VERDICT)
+
+
+def describe(selection: Selection, truth: Equation) -> dict[str, Any]:
+    """What a record keeps of a selection beside its score, as far as the method has it."""
+    kept: dict[str, Any] = {f"{stage}_seconds": spent for stage, spent in selection.seconds.items()}
+    made = getattr(selection.field, "made", None)
+    if made is not None:
+        kept["field_parameters"] = dict(made.parameters)
+    if selection.trace is not None:
+        table = selection.trace.table()
+        kept |= {
+            "recurrence": selection.recurrence,
+            "reason": selection.trace.reason,
+            "fallback": selection.trace.fallback,
+            "candidates": _best(table) if selection.method == "two fields" else table,
+        }
+    if selection.refits:
+        kept |= {"preferred": selection.preferred, "deviations": selection.deviations, "refits": {}}
+        for name, refit in selection.refits.items():
+            refitted = selection.with_refit(name)
+            e_xi = metrics.score(refitted, truth).e_xi
+            kept["refits"][name] = {"e_xi": e_xi, "risk": refit.risk, "terms": refitted.coefficients}
+    if selection.notes:
+        kept["notes"] = dict(selection.notes)
+    if selection.variants:
+        kept["selectors"] = {
+            name: metrics.score(variant, truth).as_dict() | {"terms": variant.coefficients}
+            for name, variant in selection.variants.items()
+        }
+    return kept
+
+
+def field_key(task: Task, observations: Observations) -> str:
+    """The key of the frozen field a method selects on; empty for methods that fit none apart."""
+    from fts import fitting
+
+    params = getattr(task.params, "field", None)
+    return fitting.field_key(observations, params) if params is not None else ""
+
+
+def _perform(task: Task, state: Path | None, method: Callable[..., Selection] | None) -> dict[str, Any]:
+    entry, observations = problem(task.problem), task.observations()
+    select = method or _method(task, state)
+    selection = select(observations, _library(task, entry), task.params, np.random.default_rng(task.seed))
+    score = metrics.score(selection, entry.equation).as_dict()
+    if selection.field is not None:
+        score["e_u"] = metrics.field_error(selection.field, simulate(task.problem))
+    made = getattr(selection.field, "made", None)
+    return {
+        "terms": selection.coefficients,
+        "score": score,
+        "device": made.device if made is not None else "cpu",
+        "field_key": field_key(task, observations),
+        "extra": describe(selection, entry.equation),
+    }
+
+
+def _method(task: Task, state: Path | None) -> Callable[..., Selection]:
+    from fts import methods
+
+    return _discover if task.method == DISCOVER else methods.method(task.method, state)
+
+
+def _library(task: Task, entry: Problem) -> Library:
+    if task.library == GENERAL:
+        return Library.parse(DEFAULT_LIBRARIES[entry.domain.dimension])
+    return Library.parse(LARGE_LIBRARIES[task.library]) if task.library else entry.library
+
+
+def _discover(
+    observations: Observations, library: Library, params: Any, rng: np.random.Generator
+) -> Selection:
+    """What `fts.discover` selects, with its verdict in the notes; nothing is drawn from `rng`."""
+    from fts.discovery.discover import discover
+
+    result = discover(observations, library.names, progress=False, params=params)
+    if result.selection is None:
+        raise ValueError(f"{result.verdict.status}: {'; '.join(result.verdict.reasons)}")
+    notes = {"status": result.verdict.status, "reasons": list(result.verdict.reasons)}
+    return replace(result.selection, field=result.field, notes=notes)
+
+
+def _best(candidates: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The chosen candidate and those of lowest risk, in the order of the pool."""
+    limit = sorted(candidate["mu"] for candidate in candidates)[:_LISTED][-1]
+    return [candidate for candidate in candidates if candidate["chosen"] or candidate["mu"] <= limit]
+
+
+def _since(began: float) -> float:
+    return round(time.perf_counter() - began, 3)

@@ -1,40 +1,44 @@
-"""The study of functions beyond a library: what a run leaves in its record, and the cells of Table 3.
+"""Functions beyond a library: plans, what their runs record, scores, and the cells of Table 3.
 
-The study of two terms with operators that are searched too, on problems with known answers.
-
-The study of symbolic regression on values of q: Operon on the pairs that the paper gives PySR (Section F).
-
-A record's own function is the one the rule "score" takes of Operon's front, which recovers more power laws on
-the development seeds; under `selectors` stand both of PySR's rules.
+1. Laws: the right-hand side d_xx q(u) with q searched (the paper's Section F), thawed and weighted too.
+2. Rivals: Operon on pairs (u, q), as the paper has PySR. A record's own function is the one that the rule
+   "score" takes of Operon's front, which recovers more power laws on the development seeds; both of PySR's
+   rules stand under `selectors`.
+3. Composed: two functions and the operators before them searched together, on problems with known answers.
 """
 
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, get_args
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from fts.equations.equation import Equation
-from fts.equations.terms import Term, factor_and_text, parse_term
+from fts.equations.terms import Term, factor_and_text
 from fts.fields.frozen import Field
 from fts.fields.given import TabulatedField
-from fts.fitting import obtain_frozen
-from fts.lab.studies.records import RunRecord
+from fts.lab.studies import runs
+from fts.lab.studies.records import RunRecord, cell_label, grouped, read_study
+from fts.lab.studies.runs import Task, equation_of, study
 from fts.observations import Observations
+from fts.params.paper import PAPER
 from fts.params.types import FieldParams
 from fts.problems import metrics
-from fts.problems.problems import problem
+from fts.problems.problems import names, problem
 from fts.problems.trajectories import simulate
-from fts.symbolic.composed import Composed, ComposedRunParams, select_terms
-from fts.symbolic.discover import FunctionFound, SymbolicRunParams, discover_function
-from fts.symbolic.rivals import FrontRule, RivalRunParams, choose_from, operon_front, spline_target
-from fts.symbolic.search import SearchResult
-from fts.symbolic.select import Fitted, Summand
 
-SYMBOLIC_STUDY = "symbolic"
+# The searches and their settings are imported by plans and runs: tables, which only read records, need none.
+
 PROBLEM = "diffusion"
 ROWS = ("paper", "paper, thawed", "kernel", "kernel, weighted", "kernel, thawed")
+_NOISE = (0.0, 0.05, 0.1)
+_COMPOSED_NOISE = (0.0, 0.05)
+# PySR's rules for one function of a front; the record's own is the last one.
+RULES = ("best", "score")
+_KEPT = 10  # right-hand sides that a record lists
 
 
 @dataclass(frozen=True)
@@ -49,48 +53,26 @@ class LawSummary:
     m_deviation: float | None
 
 
-def record_law(
-    observations: Observations, params: SymbolicRunParams, rng: np.random.Generator
-) -> dict[str, Any]:
-    """Terms, score and the rest of the record of one run."""
-    found = discover_function(observations, params, rng)
-    terms = terms_of(found.equation)
-    score = score_law_terms(terms) | {"e_u": metrics.field_error(found.field, simulate(PROBLEM))}
-    return {"terms": terms, "score": score, "extra": describe(found)}
+def run(task: Task, folder: Path | None = None) -> RunRecord:
+    """The record of a search for functions; nothing is kept in `folder`."""
+    search = {"symbolic": _law, "Operon": _rival, "composed": _composed}[task.method]
+
+    def perform() -> dict[str, Any]:
+        observations = task.observations()
+        results = search(observations, task.params, task.seed)
+        return results | {"field_key": runs.field_key(task, observations)}
+
+    return runs.attempt(task, perform)
 
 
-def terms_of(equation: Equation) -> dict[str, float]:
-    """{"D_xx(u^1.7)": 0.1}, as records hold equations."""
-    (term,), (coefficient,) = equation.terms, equation.coefficients
-    factor, body = factor_and_text(term)
-    return {body: float(coefficient) * factor}
-
-
-def score_law_terms(terms: dict[str, float]) -> dict[str, Any]:
+def score_law(terms: Mapping[str, float], name: str = PROBLEM) -> dict[str, Any]:
     """What a recorded function scores against the true one."""
-    found = Equation(tuple(parse_term(text) for text in terms), list(terms.values()))
-    u = simulate(PROBLEM).u
-    return metrics.score_function(found, problem(PROBLEM).equation, (float(u.min()), float(u.max())))
+    return metrics.score_function(equation_of(terms), problem(name).equation, _states(name))
 
 
-def describe(found: FunctionFound) -> dict[str, Any]:
-    """The pool, the searches and the seconds, compactly."""
-    selection = found.selection
-    kept: dict[str, Any] = {
-        "family": found.form.family,
-        "q": str(found.form),
-        "risk": selection.chosen.risk,
-        "complexity": selection.chosen.form.complexity,
-        "core_seconds": found.seconds,
-        "pool": [_pooled(one) for one in selection.pool],
-        "searches": [_history(one) for one in selection.searches],
-    }
-    if found.thawed is not None:
-        kept["thawed"] = {
-            "deviations": found.thawed.deviations.tolist(),
-            "misfit": found.thawed.misfit,
-        }
-    return kept
+def score_composed(terms: Mapping[str, float], name: str) -> dict[str, Any]:
+    """What a recorded right-hand side scores against the true one."""
+    return metrics.score_parts(equation_of(terms), problem(name).equation, _states(name))
 
 
 def exponent() -> float:
@@ -100,113 +82,148 @@ def exponent() -> float:
     return degree
 
 
-def laws(runs: Iterable[RunRecord]) -> dict[tuple[str, float], LawSummary]:
+def laws(made: Iterable[RunRecord]) -> dict[tuple[str, float], LawSummary]:
     """Cells of Table 3 by row and noise; numbers are of the runs that recover the power law."""
-    groups: dict[tuple[str, float], list[dict[str, Any]]] = {}
-    for one in runs:
-        groups.setdefault((one.row, one.noise), []).append(one.score)
-    return {place: summarize_laws(scores) for place, scores in groups.items()}
+    cells = grouped(((record.row, record.noise), record.score) for record in made)
+    return {cell: summarize_laws(scores) for cell, scores in cells.items()}
+
+
+def rule_laws(made: Iterable[RunRecord]) -> dict[tuple[str, float], LawSummary]:
+    """Cells like those of Table 3 by row with its rule, and noise."""
+    cells = grouped(
+        ((f"{record.row}, {rule}", record.noise), {} if record.error else record.extra["selectors"][rule])
+        for record in made
+        for rule in RULES
+    )
+    return {cell: summarize_laws(scores) for cell, scores in cells.items()}
 
 
 def summarize_laws(scores: list[dict[str, Any]]) -> LawSummary:
     """Recoveries, and mean and deviation of their numbers; an empty score is a failed run."""
     recovered = [score for score in scores if score and score["exact"]]
 
-    def of(name: str) -> tuple[float | None, float | None]:
+    def spread(name: str) -> tuple[float | None, float | None]:
         values = [score[name] for score in recovered]
         mean = float(np.mean(values)) if values else None
         return mean, float(np.std(values, ddof=1)) if len(values) > 1 else None
 
-    return LawSummary(len(scores), len(recovered), *of("kappa"), *of("m"))
+    return LawSummary(len(scores), len(recovered), *spread("kappa"), *spread("m"))
 
 
-def _pooled(one: Fitted) -> dict[str, Any]:
-    return {
-        "family": one.form.family,
-        "complexity": one.form.complexity,
-        "start": str(one.start),
-        "numerator": [list(pair) for pair in one.form.numerator],
-        "denominator": [list(pair) for pair in one.form.denominator],
-        "proposal_risk": one.proposed.proposal_risk,
-        "risks": list(one.risks),
+def tables(folder: Path) -> dict[str, Any]:
+    """Table 3 by row and noise, for review."""
+    cells = laws(read_study("symbolic", folder))
+    table = {cell_label((row, PROBLEM, "S20", noise)): asdict(law) for (row, noise), law in cells.items()}
+    return {"symbolic, power laws": table}
+
+
+@study(run=run, score=score_law, tables=tables)
+def symbolic(seeds: Iterable[int]) -> Iterator[Task]:
+    """Table 3: a function beyond any library, on the paper's fields and on kernel fields, and thawed."""
+    from fts.symbolic.discover import THAW, WEIGH, SymbolicRunParams
+    from fts.symbolic.search import SYMBOLIC
+
+    fields = {"paper": _paper_field(), "kernel": FieldParams("kernel")}
+    for level, seed, recipe in product(_NOISE, seeds, fields):
+        for row, thaw in ((recipe, None), (f"{recipe}, thawed", THAW)):
+            params = SymbolicRunParams(fields[recipe], SYMBOLIC, thaw)
+            yield Task("symbolic", PROBLEM, "S20", seed, level, row, "symbolic", params)
+    for level, seed in product(_NOISE, seeds):
+        params = SymbolicRunParams(fields["kernel"], SYMBOLIC, None, WEIGH)
+        yield Task("symbolic", PROBLEM, "S20", seed, level, "kernel, weighted", "symbolic", params)
+
+
+def _law(observations: Observations, params: Any, seed: int) -> dict[str, Any]:
+    """Terms, score, and compactly the pool, the searches and the seconds."""
+    from fts.symbolic.discover import discover_function
+
+    found = discover_function(observations, params, np.random.default_rng(seed))
+    terms = terms_of(found.equation)
+    score = score_law(terms) | {"e_u": metrics.field_error(found.field, simulate(PROBLEM))}
+    selection = found.selection
+    extra: dict[str, Any] = {
+        "family": found.form.family,
+        "q": str(found.form),
+        "risk": selection.chosen.risk,
+        "complexity": selection.chosen.form.complexity,
+        "core_seconds": found.seconds,
+        "pool": [_pooled(fitted) for fitted in selection.pool],
+        "searches": [_history(search) for search in selection.searches],
     }
-
-
-def _history(one: SearchResult) -> dict[str, list[Any]]:
-    """Per generation: the best risk and tree, the population's median risk, families seen."""
-    return {
-        "best": [generation.best_risk for generation in one.history],
-        "tree": [generation.best for generation in one.history],
-        "median": [float(np.median(generation.risks)) for generation in one.history],
-        "families": [generation.families for generation in one.history],
-    }
-
-
-COMPOSED_STUDY = "symbolic_composed"
-_KEPT = 10  # right-hand sides that a record lists
-
-
-def record_composed(
-    observations: Observations, params: ComposedRunParams, rng: np.random.Generator
-) -> dict[str, Any]:
-    """Terms, score and the rest of the record of one run."""
-    assert observations.problem is not None
-    field = obtain_frozen(observations, params.field)
-    found = select_terms(field, params.composed, rng)
-    terms = terms_of_parts(found.chosen.parts)
-    score = score_composed_terms(terms, observations.problem)
-    score["e_u"] = metrics.field_error(field, simulate(observations.problem))
-    penalty = params.composed.symbolic.continuous.penalty
-    compared = [_described(one, penalty) for one in found.compared[:_KEPT]]
-    extra = {"compared": compared, "right_hand_sides": len(found.compared), "core_seconds": found.seconds}
+    if found.thawed is not None:
+        extra["thawed"] = {"deviations": found.thawed.deviations.tolist(), "misfit": found.thawed.misfit}
     return {"terms": terms, "score": score, "extra": extra}
 
 
-def terms_of_parts(parts: tuple[Summand, ...]) -> dict[str, float]:
-    """{"D_xx(u^1.73)": 0.1, "u": -0.3}, as records hold equations."""
-    pairs = (factor_and_text(Term((part.order, 0, 0), 1.0, part.form.expression)) for part in parts)
-    return {body: factor for factor, body in pairs}
+def terms_of(equation: Equation) -> dict[str, float]:
+    """{"D_xx(u^1.7)": 0.1}, as records hold equations."""
+    (term,), (coefficient,) = equation.terms, equation.coefficients
+    factor, body = factor_and_text(term)
+    return {body: float(coefficient) * factor}
 
 
-def score_composed_terms(terms: dict[str, float], name: str) -> dict[str, Any]:
-    """What a recorded right-hand side scores against the true one."""
-    found = Equation(tuple(parse_term(text) for text in terms), list(terms.values()))
-    u = simulate(name).u
-    return metrics.score_parts(found, problem(name).equation, (float(u.min()), float(u.max())))
+def _pooled(fitted: Any) -> dict[str, Any]:
+    return {
+        "family": fitted.form.family,
+        "complexity": fitted.form.complexity,
+        "start": str(fitted.start),
+        "numerator": [list(pair) for pair in fitted.form.numerator],
+        "denominator": [list(pair) for pair in fitted.form.denominator],
+        "proposal_risk": fitted.proposed.proposal_risk,
+        "risks": list(fitted.risks),
+    }
 
 
-def _described(one: Composed, penalty: float) -> dict[str, Any]:
-    parts = [[part.order, part.form.family, str(part.form)] for part in one.parts]
-    return {"parts": parts, "risk": one.risk, "numbers": one.numbers, "score": one.score(penalty)}
+def _history(search: Any) -> dict[str, list[Any]]:
+    """Per generation: the best risk and tree, the population's median risk, families seen."""
+    return {
+        "best": [generation.best_risk for generation in search.history],
+        "tree": [generation.best for generation in search.history],
+        "median": [float(np.median(generation.risks)) for generation in search.history],
+        "families": [generation.families for generation in search.history],
+    }
 
 
-RIVALS_STUDY = "symbolic_rivals"
-_OWN_RULE: FrontRule = "score"
+@study(run=run, score=score_law)
+def symbolic_rivals(seeds: Iterable[int]) -> Iterator[Task]:
+    """Table 3, a rival measured: Operon on pairs from the full noisy grid, the paper's and kernel fields."""
+    from fts.symbolic.rivals import OPERON, TARGET, RivalRunParams
+
+    rows = (
+        ("Operon, full grid", "S100", None),
+        ("Operon, paper", "S20", _paper_field()),
+        ("Operon, kernel", "S20", FieldParams("kernel")),
+    )
+    for level, seed, (row, protocol, field) in product(_NOISE, seeds, rows):
+        params = RivalRunParams(field, TARGET, OPERON)
+        yield Task("symbolic_rivals", PROBLEM, protocol, seed, level, row, "Operon", params)
 
 
-def record_rival(observations: Observations, params: RivalRunParams, seed: int) -> dict[str, Any]:
-    """Terms, score and the rest of the record of one run."""
+def _rival(observations: Observations, params: Any, seed: int) -> dict[str, Any]:
+    from fts.symbolic.rivals import choose_from, operon_front, spline_target
+
     field = read_field(observations, params.field)
     began = time.process_time()
     front = operon_front(spline_target(field, params.target), params.operon, seed)
     seconds = round(time.process_time() - began, 3)
     e_u = metrics.field_error(field, simulate(PROBLEM))
     chosen: dict[str, dict[str, Any]] = {}
-    for rule in get_args(FrontRule):
-        term = Term((2, 0, 0), 1.0, choose_from(front, rule).q)
-        terms = terms_of(Equation((term,), [1.0]))
-        chosen[rule] = score_law_terms(terms) | {"e_u": e_u, "terms": terms}
-    score = dict(chosen[_OWN_RULE])
-    kept = [{"q": str(one.q), "size": one.size, "error": one.error} for one in front]
+    for rule in RULES:
+        terms = terms_of(Equation((Term((2, 0, 0), 1.0, choose_from(front, rule).q),), [1.0]))
+        chosen[rule] = score_law(terms) | {"e_u": e_u, "terms": terms}
+    score = dict(chosen[RULES[-1]])
+    listed = [{"q": str(each.q), "size": each.size, "error": each.error} for each in front]
     return {
         "terms": score.pop("terms"),
         "score": score,
-        "extra": {"selectors": chosen, "front": kept, "core_seconds": seconds},
+        "extra": {"selectors": chosen, "front": listed, "core_seconds": seconds},
     }
 
 
 def read_field(observations: Observations, params: FieldParams | None) -> Field:
     """The frozen field; without a recipe, the samples of a grid as they are, noise and all."""
+    from fts.fitting import obtain_frozen
+
     if params is not None:
         return obtain_frozen(observations, params)
     grid = observations.grid
@@ -215,11 +232,51 @@ def read_field(observations: Observations, params: FieldParams | None) -> Field:
     return TabulatedField((*grid.axes, grid.frames), grid.values, observations.domain)
 
 
-def rule_laws(runs: Iterable[RunRecord]) -> dict[tuple[str, float], LawSummary]:
-    """Cells like those of Table 3 by row with its rule, and noise."""
-    groups: dict[tuple[str, float], list[dict[str, Any]]] = {}
-    for one in runs:
-        for rule in get_args(FrontRule):
-            score = one.extra["selectors"][rule] if not one.error else {}
-            groups.setdefault((f"{one.row}, {rule}", one.noise), []).append(score)
-    return {place: summarize_laws(scores) for place, scores in groups.items()}
+@study(run=run, score=score_composed)
+def symbolic_composed(seeds: Iterable[int]) -> Iterator[Task]:
+    """Beyond the paper: operators and two functions searched together, clean and with 5 % noise."""
+    from fts.symbolic.composed import COMPOSED, ComposedRunParams
+
+    params = ComposedRunParams(FieldParams("kernel"), COMPOSED)
+    for level, name, seed in product(_COMPOSED_NOISE, names("further"), seeds):
+        yield Task("symbolic_composed", name, "S20", seed, level, "kernel", "composed", params)
+
+
+def _composed(observations: Observations, params: Any, seed: int) -> dict[str, Any]:
+    from fts.fitting import obtain_frozen
+    from fts.symbolic.composed import select_terms
+
+    assert observations.problem is not None
+    field = obtain_frozen(observations, params.field)
+    found = select_terms(field, params.composed, np.random.default_rng(seed))
+    terms = terms_of_parts(found.chosen.parts)
+    score = score_composed(terms, observations.problem)
+    score["e_u"] = metrics.field_error(field, simulate(observations.problem))
+    penalty = params.composed.symbolic.continuous.penalty
+    compared = [
+        {
+            "parts": [[part.order, part.form.family, str(part.form)] for part in candidate.parts],
+            "risk": candidate.risk,
+            "numbers": candidate.numbers,
+            "score": candidate.score(penalty),
+        }
+        for candidate in found.compared[:_KEPT]
+    ]
+    extra = {"compared": compared, "right_hand_sides": len(found.compared), "core_seconds": found.seconds}
+    return {"terms": terms, "score": score, "extra": extra}
+
+
+def terms_of_parts(parts: Iterable[Any]) -> dict[str, float]:
+    """{"D_xx(u^1.73)": 0.1, "u": -0.3}, as records hold equations."""
+    pairs = (factor_and_text(Term((part.order, 0, 0), 1.0, part.form.expression)) for part in parts)
+    return {body: factor for factor, body in pairs}
+
+
+def _paper_field() -> FieldParams:
+    return FieldParams("paper", PAPER[PROBLEM].adapter)
+
+
+def _states(name: str) -> tuple[float, float]:
+    """The range of states of a problem's reference field."""
+    u = simulate(name).u
+    return float(u.min()), float(u.max())

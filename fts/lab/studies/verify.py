@@ -1,29 +1,31 @@
-"""Every published number follows from the records: `python -m fts.lab.studies verify`.
+"""Every published number follows from the records, and the records from runs.
 
 1. The score in each record is what its recorded terms score against the true equation.
 2. The cells in tables.json, the numbers the book is reviewed with, are what the records give.
-3. Each recorded training ends in the terms of its record.
+3. Each recorded training ends in the terms of its record, and each study keeps what it checks itself.
 4. Each cell the book claims something about keeps within its claim.
+5. Runs drawn at random, made again from scratch, come out as they are recorded.
 """
 
 import json
+import os
+import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict
-from functools import cache
-from itertools import product
+from contextlib import contextmanager
+from itertools import product, zip_longest
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fts import containers
-from fts.equations.equation import Equation
-from fts.equations.terms import Library, Term
-from fts.lab.studies import calibration, honesty, paths, plans, published, records, symbolic
-from fts.lab.studies.records import RunRecord
-from fts.problems import metrics
-from fts.problems.problems import problem
+from fts.lab.studies import calibration, paths, plans, published, records, symbolic
+from fts.lab.studies.records import RunRecord, cell_label
+from fts.lab.studies.runs import STUDIES, Study, Task
+from fts.params.paper import CLOSED_FORM
 
+# Importing a module registers its studies.
+MODULES = (plans, paths, symbolic, calibration)
 _FILE = "tables.json"
 # Scores are recomputed from coefficients printed with all their digits; only the order of additions differs.
 _ROUNDING = 1e-9
@@ -31,24 +33,83 @@ _ROUNDING = 1e-9
 _FACTOR = 3.0
 # How near the mean exponent of the symbolic study is to the true one, once it is thawed.
 _NEAR = 0.02
+# A closed form that runs again gives its coefficients and errors to this relative difference.
+_SAME = 1e-6
+# Methods whose outcome is an optimizer's path: they are held to the same support and errors within _FACTOR.
+_SEARCHES = ("DeepMoD", "DL-PDE", "PINN-SR", "Weak-PDE-LEARN", "symbolic", "composed", "Operon")
 
 
 def main(folder: Path) -> int:
     """Prints what does not hold; returns the number of such lines, at most 100, as exit status."""
-    problems = list(check(folder))
-    for line in problems:
-        print(line)
-    count = sum(len(records.read_study(name, folder)) for name in plans.RECORDED)
-    print(f"{count} runs checked, {len(problems)} differences")
-    return min(len(problems), 100)
+    count = sum(len(records.read_study(study.name, folder)) for study in _scored())
+    lines = list(check(folder))
+    print("\n".join([*lines, f"{count} runs checked, {len(lines)} differences"]))
+    return min(len(lines), 100)
 
 
 def reproduce(folder: Path) -> int:
     """Compares fresh runs of the main study in `folder` with the committed ones; exit status as `main`."""
-    problems = list(compare_runs(records.read_study("main", folder), records.read_study("main")))
-    for line in problems:
+    lines = list(compare_runs(records.read_study("main", folder), records.read_study("main")))
+    for line in lines:
         print(line)
-    return min(len(problems), 100)
+    return min(len(lines), 100)
+
+
+def rerun(folder: Path, count: int, seed: int, seconds: float) -> int:
+    """Repeats runs drawn from the records in `folder` and prints how they differ; exit status as `main`."""
+    drawn, expensive = draw(folder, count, seed, seconds)
+    print(f"{len(drawn)} runs drawn with seed {seed}; not drawn, as they took more than {seconds:g} s:")
+    print("\n".join(f"  {name}: {number} of {total}" for name, (number, total) in expensive.items()))
+    different = 0
+    with _from_scratch() as scratch:
+        for i, (study, task, record) in enumerate(drawn, 1):
+            again = study.run(task, scratch)
+            lines = list(compare_record(again, record))
+            different += bool(lines)
+            print(f"{i:3} {record.label}: {'; '.join(lines) or 'same'} ({again.seconds:.0f} s)", flush=True)
+    print(f"{len(drawn)} runs made again, {different} differ")
+    return min(different, 100)
+
+
+def draw(
+    folder: Path, count: int, seed: int, seconds: float
+) -> tuple[list[tuple[Study, Task, RunRecord]], dict[str, tuple[int, int]]]:
+    """Runs to make again, studies in turn, and by study how many took too long, of how many."""
+    pools, expensive = [], {}
+    for _, study in sorted(STUDIES.items()):
+        rng = np.random.default_rng([seed, *study.name.encode()])  # another study changes no draw
+        tasks = {task.key: task for task in study.tasks()} if study.recorded else {}
+        made = [r for r in records.read_study(study.name, folder) if r.key in tasks and not r.error]
+        quick = sorted((r for r in made if _cost(r) <= seconds), key=lambda record: record.key)
+        if len(quick) < len(made):
+            expensive[study.name] = (len(made) - len(quick), len(made))
+        pools.append([(study, tasks[quick[i].key], quick[i]) for i in rng.permutation(len(quick))])
+    turns = zip_longest(*pools)
+    return [run for turn in turns for run in turn if run is not None][:count], expensive
+
+
+def compare_record(again: RunRecord, record: RunRecord) -> Iterator[str]:
+    """How a repeated run differs from its record: closed forms to 1e-6, searches by support and a factor."""
+    if again.error:
+        yield again.error
+        return
+    if set(again.terms) != set(record.terms) and not _searches(record):
+        yield f"terms {sorted(again.terms)}, recorded {sorted(record.terms)}"
+        return
+    for name in ("status", "exact"):
+        new, old = (_outcome(each, name) for each in (again, record))
+        if new != old:
+            yield f"{name} {new}, recorded {old}"
+    numbers = {name: (again.score.get(name), record.score.get(name)) for name in ("e_u", "e_xi", "covered")}
+    if not _searches(record):
+        numbers |= {name: (again.terms[name], value) for name, value in record.terms.items()}
+    for name, (new, old) in numbers.items():
+        if _searches(record) and name != "covered" and old:
+            same = new is not None and old / _FACTOR <= new <= old * _FACTOR
+        else:
+            same = new is old or _close(old, new, _SAME)
+        if not same:
+            yield f"{name} {new}, recorded {old}"
 
 
 def compare_runs(fresh: list[RunRecord], committed: list[RunRecord]) -> Iterator[str]:
@@ -56,30 +117,30 @@ def compare_runs(fresh: list[RunRecord], committed: list[RunRecord]) -> Iterator
     if not fresh:
         yield "no fresh runs: make some with python -m fts.lab.studies main --folder FOLDER"
     expected = records.summarize(committed)
-    for place, cell in sorted(records.summarize(fresh).items()):
-        if place not in expected:
-            yield f"{_place(place)}: no committed runs to compare with"
+    for key, cell in sorted(records.summarize(fresh).items()):
+        old = expected.get(key)
+        if old is None:
+            yield f"{cell_label(key)}: no committed runs to compare with"
             continue
-        if cell.exact / cell.runs < expected[place].exact / expected[place].runs:
-            old = expected[place]
-            yield f"{_place(place)}: {cell.exact} of {cell.runs} exact, committed {old.exact} of {old.runs}"
+        if cell.exact / cell.runs < old.exact / old.runs:
+            yield f"{cell_label(key)}: {cell.exact} of {cell.runs} exact, committed {old.exact} of {old.runs}"
         for name in ("e_xi", "e_u"):
-            new, old = getattr(cell, name), getattr(expected[place], name)
-            if not old / _FACTOR <= new <= old * _FACTOR:
-                yield f"{_place(place)}: median {name} {new:.3g} is not within {_FACTOR:g} times of {old:.3g}"
+            new, before = getattr(cell, name), getattr(old, name)
+            if not before / _FACTOR <= new <= before * _FACTOR:
+                moved = f"{new:.3g} is not within {_FACTOR:g} times of {before:.3g}"
+                yield f"{cell_label(key)}: median {name} {moved}"
 
 
 def check(folder: Path) -> Iterator[str]:
     """One line per score, cell or claim that does not follow from the records in `folder`."""
     for path in sorted(folder.glob("*.jsonl")):
-        if path.stem not in (*plans.RECORDED, "honesty", calibration.STUDY):
+        if path.stem not in STUDIES:
             yield f"{path.name} belongs to no study: name one in fts/lab/studies/plans.py, or delete it"
-    for name in plans.RECORDED:
-        for one in records.read_study(name, folder):
-            yield from check_record(one)
-    yield from paths.check_paths(folder)
-    yield from honesty.check(folder)
-    yield from calibration.check(folder)
+    for study in _scored():
+        for record in records.read_study(study.name, folder):
+            yield from check_record(record)
+    for study in STUDIES.values():
+        yield from study.check(folder)
     path = folder / _FILE
     if not path.is_file():
         yield f"{path} is missing: write it with python -m fts.lab.studies tables"
@@ -91,68 +152,30 @@ def check(folder: Path) -> Iterator[str]:
 
 def check_record(record: RunRecord) -> Iterator[str]:
     """Differences between a record's score and the score of its terms."""
-    if record.error:
+    expect = STUDIES[record.study].score
+    if record.error or expect is None:
         return
-    where = f"{record.study}: {record.problem}-{record.protocol} {record.row} seed {record.seed}"
     scored = {"": (record.terms, record.score)}
     for name, score in record.extra.get("selectors", {}).items():
         scored[f" {name}"] = (score["terms"], score)
     for name, (terms, score) in scored.items():
-        expected = _expected(terms, record)
-        for key, value in expected.items():
-            same = (
-                np.isclose(score[key], value, rtol=_ROUNDING, atol=1e-15)
-                if key == "e_xi"
-                else score[key] == value
-            )
-            if not same:
-                yield f"{where}{name}: {key} is recorded as {score[key]}, its terms give {value}"
-
-
-def _expected(terms: dict[str, float], record: RunRecord) -> dict[str, Any]:
-    if record.study in (symbolic.SYMBOLIC_STUDY, symbolic.RIVALS_STUDY):
-        return symbolic.score_law_terms(terms)
-    if record.study == symbolic.COMPOSED_STUDY:
-        return symbolic.score_composed_terms(terms, record.problem)
-    return score_terms(terms, record.problem)
-
-
-def score_terms(terms: dict[str, float], name: str) -> dict[str, Any]:
-    """What an equation written as {term: coefficient} scores on a benchmark."""
-    found = Equation(_parsed(tuple(terms)), np.array(list(terms.values()), dtype=float))
-    return metrics.score(found, _truth(name)).as_dict()
-
-
-# Thousands of records hold the same few terms and are scored against the same few equations.
-@cache
-def _parsed(names: tuple[str, ...]) -> tuple[Term, ...]:
-    return Library.parse(list(names)).terms if names else ()
-
-
-@cache
-def _truth(name: str) -> Equation:
-    return problem(name).equation
+        for key, value in expect(terms, record.problem).items():
+            if not (_close(score[key], value) if key == "e_xi" else score[key] == value):
+                yield f"{record.label}{name}: {key} is recorded as {score[key]}, its terms give {value}"
 
 
 def compute(folder: Path) -> dict[str, dict[str, Any]]:
-    """All cells by study and place, from the records."""
+    """All cells by study and label, from the records."""
     cells: dict[str, dict[str, Any]] = {}
-    for name in plans.RECORDED:
-        runs = records.read_study(name, folder)
-        places = records.summarize(runs)
-        chosen = records.summarize_selectors(runs)
-        cells[name] = {_place(place): cell.as_dict() for place, cell in sorted(places.items())}
-        if chosen:
-            cells[f"{name}, selectors"] = {
-                _place(place): cell.as_dict() for place, cell in sorted(chosen.items())
-            }
-    cells["paths, supports"] = paths.compute(folder)
-    laws = symbolic.laws(records.read_study(symbolic.SYMBOLIC_STUDY, folder))
-    cells[f"{symbolic.SYMBOLIC_STUDY}, power laws"] = {
-        _place((row, symbolic.PROBLEM, "S20", noise)): asdict(cell)
-        for (row, noise), cell in sorted(laws.items())
-    }
-    cells[calibration.STUDY] = calibration.compute(folder)
+    for study in _scored():
+        made = records.read_study(study.name, folder)
+        for name, table in (
+            (study.name, records.summarize(made)),
+            (f"{study.name}, selectors", records.summarize_selectors(made)),
+        ):
+            cells[name] = {cell_label(key): cell.as_dict() for key, cell in sorted(table.items())}
+    for study in STUDIES.values():
+        cells |= study.tables(folder)
     return {name: table for name, table in cells.items() if table}
 
 
@@ -162,53 +185,83 @@ def write(folder: Path) -> None:
     containers.write_atomic(folder / _FILE, text.encode() + b"\n")
 
 
-def compare(published: dict[str, Any], computed: dict[str, Any], path: str = "") -> Iterator[str]:
+def compare(old: dict[str, Any], new: dict[str, Any], path: str = "") -> Iterator[str]:
     """Differences between two nested tables, numbers up to rounding."""
-    for key in sorted(published.keys() | computed.keys()):
+    for key in sorted(old.keys() | new.keys()):
         here = f"{path}/{key}" if path else key
-        if key not in published or key not in computed:
-            yield f"{here}: only in {'the records' if key in computed else _FILE}"
-            continue
-        old, new = published[key], computed[key]
-        if isinstance(old, dict) and isinstance(new, dict):
-            yield from compare(old, new, here)
-        elif not _close(old, new):
-            yield f"{here}: {_FILE} says {old}, the records give {new}"
+        if key not in old or key not in new:
+            yield f"{here}: only in {'the records' if key in new else _FILE}"
+        elif isinstance(old[key], dict) and isinstance(new[key], dict):
+            yield from compare(old[key], new[key], here)
+        elif not _close(old[key], new[key]):
+            yield f"{here}: {_FILE} says {old[key]}, the records give {new[key]}"
 
 
 def check_claims(folder: Path) -> Iterator[str]:
     """Cells of the rows that repeat the paper's method and recover less often than the paper does."""
-    found = records.summarize(records.read_study("main", folder))
-    for (_, name, protocol), cell in published.main().cells.items():
-        place = ("paper", name, protocol, 0.0)
-        if place not in found:
-            yield f"main: no runs for {_place(place)}"
-        elif cell.exact is not None and found[place].exact < cell.exact:
-            got = found[place]
-            yield f"main: {_place(place)} recovers {got.exact} of {got.runs}, not {cell.exact}"
+    cells = records.summarize(records.read_study("main", folder))
+    for (_, name, protocol), theirs in published.main().cells.items():
+        key = ("paper", name, protocol, 0.0)
+        ours = cells.get(key)
+        if ours is None:
+            yield f"main: no runs for {cell_label(key)}"
+        elif theirs.exact is not None and ours.exact < theirs.exact:
+            yield f"main: {cell_label(key)} recovers {ours.exact} of {ours.runs}, not {theirs.exact}"
 
 
 def check_laws(folder: Path) -> Iterator[str]:
     """Rows of Table 3 that recover less often than the paper, and thawed ones further off than claimed."""
-    found = symbolic.laws(records.read_study(symbolic.SYMBOLIC_STUDY, folder))
+    cells = symbolic.laws(records.read_study("symbolic", folder))
     truth = symbolic.exponent()
-    rows = symbolic.ROWS if found else ()  # a folder of fresh runs need not hold this study
+    rows = symbolic.ROWS if cells else ()  # a folder of fresh runs need not hold this study
     for (noise, (recovered, _, (m, _))), row in product(published.symbolic().items(), rows):
-        cell = found.get((row, noise))
-        where = f"{symbolic.SYMBOLIC_STUDY}: {row} at {noise:.0%} noise"
+        cell = cells.get((row, noise))
+        where = f"symbolic: {row} at {noise:.0%} noise"
         if cell is None or cell.m is None or cell.recovered < recovered:
             yield f"{where} recovers {cell}, not {recovered}"
         elif row.endswith("thawed") and abs(cell.m - truth) > min(_NEAR, abs(m - truth)):
             yield f"{where}: m = {cell.m:.4f} is not within {_NEAR} of {truth}, or the paper is nearer"
 
 
-def _close(old: Any, new: Any) -> bool:
+def _scored() -> list[Study]:
+    """Studies whose records are scored again from their terms, and summarized in cells."""
+    return [study for study in STUDIES.values() if study.recorded and study.score is not None]
+
+
+def _close(old: Any, new: Any, rounding: float = _ROUNDING) -> bool:
     try:
-        return bool(np.allclose(old, new, rtol=_ROUNDING, atol=1e-15))
+        return bool(np.allclose(old, new, rtol=rounding, atol=1e-15))
     except TypeError:  # a cell of failed runs holds None
         return old == new
 
 
-def _place(place: records.Place) -> str:
-    row, name, protocol, noise = place
-    return f"{row} | {name}-{protocol}" + (f" | {noise:.0%} noise" if noise else "")
+def _cost(record: RunRecord) -> float:
+    """Seconds of the run, and of its field where that was taken from the cache."""
+    return max(record.seconds, record.extra.get("fit_seconds") or 0.0)
+
+
+def _searches(record: RunRecord) -> bool:
+    recipe = record.parameters.get("recipe")
+    return record.method in _SEARCHES or (recipe is not None and recipe not in CLOSED_FORM)
+
+
+def _outcome(record: RunRecord, name: str) -> Any:
+    """What was decided: in the score, or by a verdict."""
+    notes = record.extra.get("notes", {})
+    return record.score.get(name, record.extra.get(name, notes.get(name)))
+
+
+@contextmanager
+def _from_scratch() -> Iterator[Path]:
+    """An empty folder of records, fields and caches, so that no earlier result is taken again."""
+    with tempfile.TemporaryDirectory() as scratch:
+        fresh = {name: f"{scratch}/{name}" for name in ("FTS_FIELDS", "XDG_CACHE_HOME")}
+        before = {name: os.environ.get(name) for name in fresh}
+        os.environ.update(fresh)
+        try:
+            yield Path(scratch)
+        finally:
+            for name, value in before.items():
+                os.environ.pop(name)
+                if value is not None:
+                    os.environ[name] = value

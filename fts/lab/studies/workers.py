@@ -14,8 +14,10 @@ from typing import Any
 from tqdm.auto import tqdm
 
 from fts.lab.studies import records, runs
-from fts.lab.studies.records import RunRecord
-from fts.lab.studies.runs import Task
+from fts.lab.studies.records import RunRecord, grouped
+from fts.lab.studies.runs import Study, Task
+
+Made = list[RunRecord]
 
 # Parallelism is over runs: linear algebra stays on one thread.
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -34,6 +36,16 @@ _DASK = {
 _RETRIES = 3
 
 
+def run_all(study: Study, tasks: Iterable[Task], folder: Path, client: Any, *, again: bool = False) -> Made:
+    """Runs what the folder does not record yet; each record goes to the study its task belongs to."""
+    made: Made = []
+    for name, part in grouped((task.study, task) for task in tasks).items():
+        run, complete = (partial(_in_folder, call, folder) for call in (study.run, study.complete))
+        path = folder / f"{name}.jsonl"
+        made += run_study(part, path, client, again=again, run=run, complete=complete)
+    return made
+
+
 def run_study(
     tasks: Iterable[Task],
     path: Path,
@@ -42,30 +54,34 @@ def run_study(
     again: bool = False,
     run: Callable[[Task], RunRecord] | None = None,
     complete: Callable[[Task], bool] = lambda task: True,
-) -> list[RunRecord]:
+) -> Made:
     """Runs the tasks `path` does not record yet, appending each as it finishes; `again` repeats failures.
 
     A recorded task that is not `complete`, because the run leaves more than its record, runs once more.
     Trainings keep their state beside `path` until they are recorded, so a killed study loses minutes.
     """
-    trainings = path.with_suffix(".training")
-    run = run or partial(runs.run, trainings=trainings)
-    known = {one.key: one for one in records.read(path)} if path.is_file() else {}
-    failed = {key for key, one in known.items() if one.error}
+    run = run or partial(runs.run, folder=path.parent)
+    failed = {record.key: bool(record.error) for record in records.read(path)} if path.is_file() else {}
     todo = [
         task
         for task in tasks
-        if task.key not in known or (again if task.key in failed else not complete(task))
+        if task.key not in failed or (again if failed[task.key] else not complete(task))
     ]
     made = []
     with tqdm(total=len(todo), desc=path.stem, unit="run", disable=None) as bar:
         for record in _finished(client, run, todo):
             records.append(path, record)
-            runs.training_file(trainings, record.key).unlink(missing_ok=True)
+            runs.training_file(path.parent, record).unlink(missing_ok=True)
             made.append(record)
             bar.set_postfix_str(f"{record.problem}-{record.protocol} {record.seed}: {_outcome(record)}")
             bar.update()
+    if made:
+        records.seal(path)
     return made
+
+
+def _in_folder(call: Callable[[Task, Path], Any], folder: Path, task: Task) -> Any:
+    return call(task, folder)
 
 
 @contextmanager

@@ -1,9 +1,9 @@
-"""The honesty benchmark counts what it says, and its records follow from their terms."""
+"""The calibration of verdicts counts what they say, and its records follow from their terms."""
 
 import numpy as np
 
 from fts.discovery.evidence import LEAST_SAMPLES
-from fts.lab.studies import honesty, records
+from fts.lab.studies import calibration, records, runs
 from fts.lab.studies.plans import verdicts
 from fts.lab.studies.records import RunRecord
 from fts.params.paper import DEFAULT_LIBRARIES, TEST_SEEDS
@@ -11,9 +11,9 @@ from fts.problems.drawn import draw
 
 
 def _run(status: str, exact: bool, e_xi: float = 0.0, error: float = 0.1) -> RunRecord:
-    (task,) = honesty.tasks([1])
+    (task,) = calibration.verdict_calibration([1])
     extra = {"status": status, "truth": {"u": 1.0}, "errors": {"u": error}}
-    record = honesty.runs.record(task, terms={"u": 1.15}, score={"exact": exact, "e_xi": e_xi}, extra=extra)
+    record = runs.record(task, terms={"u": 1.15}, score={"exact": exact, "e_xi": e_xi}, extra=extra)
     return record
 
 
@@ -25,7 +25,7 @@ def test_counts_by_hand():
         _run("ambiguous", True, 0.04),
         _run("not identifiable", False),
     ]
-    found = honesty.summarize(made)
+    found = calibration.summarize(made)
     assert (found.runs, found.identified, found.wrong) == (5, 3, 1)
     assert (found.close, found.called) == (2, 1)
     assert (found.coefficients, found.covered) == (2, 1)
@@ -34,21 +34,21 @@ def test_counts_by_hand():
 
 
 def test_the_ranges_that_decide_and_that_judge_are_apart():
-    assert not set(honesty.DEVELOPMENT) & set(honesty.BENCHMARK)
-    assert len(honesty.BENCHMARK) >= 500
+    assert not set(calibration.VERDICT_DEVELOPMENT) & set(calibration.VERDICT_BENCHMARK)
+    assert len(calibration.VERDICT_BENCHMARK) >= 500
 
 
 def test_a_run_records_what_was_said(tmp_path):
     grid = next(seed for seed in range(1000, 1100) if draw(seed, DEFAULT_LIBRARIES[1]).layout != "scattered")
-    (task,) = honesty.tasks([grid])
-    record = honesty.run(task)
+    (task,) = calibration.verdict_calibration([grid])
+    record = calibration.run_verdict(task)
     assert record.error == ""
     assert record.extra["status"] in ("identified", "ambiguous", "not identifiable")
     assert np.isfinite(record.extra["margin"])
 
 
 def test_the_committed_records_follow_from_their_terms():
-    assert list(honesty.check(records.records_folder())) == []
+    assert list(calibration.check_verdicts(records.records_folder())) == []
 
 
 def test_no_verdict_on_a_known_problem_is_confidently_wrong():
@@ -66,5 +66,5 @@ def test_no_verdict_on_a_known_problem_is_confidently_wrong():
 
 def test_every_problem_of_the_benchmark_has_as_many_samples_as_a_verdict_needs():
     made = records.read_study("honesty")
-    assert {one.key for one in made} == {task.key for task in honesty.tasks()}
+    assert {one.key for one in made} == {task.key for task in calibration.verdict_calibration()}
     assert min(one.extra["samples"] for one in made) >= LEAST_SAMPLES

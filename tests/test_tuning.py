@@ -6,8 +6,8 @@ import pytest
 
 from fts.baselines.dl_pde import TOLERANCES
 from fts.baselines.regressions import PATCHES, PDE_FIND, THRESHOLDS, WSINDY
-from fts.lab.studies import choose
-from fts.lab.studies.choose import Outcome
+from fts.lab.studies import tuning
+from fts.lab.studies.tuning import Outcome
 from fts.params.paper import DEVELOPMENT_SEEDS, TEST_SEEDS
 
 
@@ -24,11 +24,11 @@ def test_recoveries_decide_then_f1_then_the_error_then_the_smaller_threshold():
 
 
 def test_every_candidate_is_recorded_and_the_winner_is_the_rules():
-    record = choose.read()
-    for choice in choose.choices()[:2]:
-        assert record[choice.method].keys() == choice.candidates.keys() == {"kdv", "ks", "ad"}
-        for name, candidates in choice.candidates.items():
-            entry = record[choice.method][name]
+    record = tuning.read_baselines()
+    for tuned in tuning.tuned_baselines()[:2]:
+        assert record[tuned.method].keys() == tuned.candidates.keys() == {"kdv", "ks", "ad"}
+        for name, candidates in tuned.candidates.items():
+            entry = record[tuned.method][name]
             assert tuple(entry["seeds"]) == DEVELOPMENT_SEEDS
             assert not set(entry["seeds"]) & set(TEST_SEEDS)
             tried = [(one["threshold"], one["patches"]) for one in entry["candidates"]]
@@ -39,7 +39,7 @@ def test_every_candidate_is_recorded_and_the_winner_is_the_rules():
 
 @pytest.mark.parametrize("name", ["kdv", "ks", "ad"])
 def test_the_configurations_are_the_recorded_winners(name):
-    record = choose.read()
+    record = tuning.read_baselines()
     assert PDE_FIND[name].regression.stridge.threshold == record["PDE-FIND"][name]["winner"]["threshold"]
     winner = record["WSINDy"][name]["winner"]
     assert WSINDY[name].regression.stridge.threshold == winner["threshold"]
@@ -47,27 +47,27 @@ def test_the_configurations_are_the_recorded_winners(name):
 
 
 def test_candidates_do_not_depend_on_what_is_configured():
-    for choice in choose.choices():
-        for name, candidates in choice.candidates.items():
+    for tuned in tuning.tuned_baselines():
+        for name, candidates in tuned.candidates.items():
             settings = [getattr(one.params, "regression", one.params) for one in candidates]
             thresholds = [one.stridge.threshold for one in settings]
             assert thresholds == [one.threshold for one in candidates]
-            assert set(thresholds) == set(TOLERANCES if choice.method == "DL-PDE" else THRESHOLDS)
-            if choice.method == "WSINDy":
+            assert set(thresholds) == set(TOLERANCES if tuned.method == "DL-PDE" else THRESHOLDS)
+            if tuned.method == "WSINDy":
                 assert {one.params.regression.weak for one in candidates} == set(PATCHES[name].values())
 
 
 @pytest.mark.slow
 def test_a_choice_is_reproducible():
-    record = choose.read()
-    for choice in choose.choices()[:2]:  # the third trains for the better part of an hour
-        winner, outcomes = choose.choose(choice, "kdv")
-        entry = record[choice.method]["kdv"]
+    record = tuning.read_baselines()
+    for tuned in tuning.tuned_baselines()[:2]:  # the third trains for the better part of an hour
+        winner, outcomes = tuning.tune(tuned, "kdv")
+        entry = record[tuned.method]["kdv"]
         assert entry["winner"] == {"threshold": winner.threshold, "patches": winner.patches}
         assert [one.exact for one in outcomes] == [one["exact"] for one in entry["candidates"]]
 
 
 def test_other_methods_stay_in_the_record(tmp_path, monkeypatch):
-    (tmp_path / choose.FILE).write_text(json.dumps({"DL-PDE": {"kdv": {}}}))
-    monkeypatch.setattr(choose, "choices", tuple)
-    assert choose.write(tmp_path) == {"DL-PDE": {"kdv": {}}} == choose.read(tmp_path)
+    (tmp_path / tuning.BASELINES_FILE).write_text(json.dumps({"DL-PDE": {"kdv": {}}}))
+    monkeypatch.setattr(tuning, "tuned_baselines", tuple)
+    assert tuning.write_baselines(tmp_path) == {"DL-PDE": {"kdv": {}}} == tuning.read_baselines(tmp_path)
