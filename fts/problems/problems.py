@@ -38,7 +38,7 @@ class Problem:
     domain: Domain
     shape: tuple[int, ...]  # spatial grid points per axis, then frames
     right_closed: bool = False  # a periodic axis stored as (low, high] instead of [low, high)
-    terms: str = ""  # name of its library, where it has none of its own
+    terms: str | tuple[str, ...] = ()  # its library, or the name of one; else that of its own name
     group: Group | None = None  # of the benchmarks
     initial: Callable[[State], State] | None = None  # the state at t0 along the axis x
     solver: Callable[["Problem"], State] | None = None
@@ -51,7 +51,8 @@ class Problem:
     @property
     def library(self) -> Library:
         """The shared candidate library."""
-        return Library.parse(LARGE_LIBRARIES[self.terms] if self.terms else LIBRARIES[self.name])
+        terms = self.terms or self.name
+        return Library.parse(terms if isinstance(terms, tuple) else (LARGE_LIBRARIES | LIBRARIES)[terms])
 
     @property
     def axes(self) -> tuple[np.ndarray, ...]:
