@@ -18,8 +18,8 @@ from fts.discovery.evidence import (
     VERDICT,
     DrawnSystems,
     Evidence,
+    SupportFit,
     VerdictParams,
-    Weighed,
     choose_support,
     draw_systems,
     extend_systems,
@@ -229,7 +229,7 @@ def judge_by_evidence(
     selection = proposed if chosen.support == support else _refit(ready, evidence, chosen, proposed)
     selection = replace(_with_field_error(selection, evidence, chosen), field=fit.field)
     leaders = [leader for leader in tests.leaders if len(leader.support) <= params.leaders]
-    starts = tuple(_physical(evidence, start) for start in (chosen, *leaders))
+    starts = tuple(evidence.coefficients(start) for start in (chosen, *leaders))
     verdict = state_verdict(tests, evidence, ready.library, params)
     return Judged(proposed, selection, verdict, evidence, starts)
 
@@ -283,21 +283,14 @@ def _travels(selection: Selection) -> list[str]:
     return ["the field only travels, as steady waves of many equations do; measure another initial state"]
 
 
-def _refit(ready: Prepared, evidence: Evidence, chosen: Weighed, proposed: Selection) -> Selection:
+def _refit(ready: Prepared, evidence: Evidence, chosen: SupportFit, proposed: Selection) -> Selection:
     """The chosen support with coefficients refitted as SVWS refits its own, and the trace of that."""
     generation, fit, validation = rule.roles(ready.systems, ready.params)
-    bare = Selection(ready.library, _physical(evidence, chosen), "evidence", proposed.trace)
+    bare = Selection(ready.library, evidence.coefficients(chosen), "evidence", proposed.trace)
     return refits.with_refits(bare, (*generation, fit), validation, ready.params, ready.variances)
 
 
-def _physical(evidence: Evidence, judged: Weighed) -> np.ndarray:
-    """A support's coefficients on the library, as the evidence has them."""
-    xi = np.zeros(len(evidence.names))
-    xi[list(judged.support)] = judged.share / evidence.norms[list(judged.support)]
-    return xi
-
-
-def _with_field_error(selection: Selection, evidence: Evidence, chosen: Weighed) -> Selection:
+def _with_field_error(selection: Selection, evidence: Evidence, chosen: SupportFit) -> Selection:
     """Standard errors of the preferred refit with what the field's own uncertainty adds."""
     shift = np.zeros(len(selection.library))
     shift[list(chosen.support)] = chosen.shift / evidence.norms[list(chosen.support)]

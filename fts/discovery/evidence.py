@@ -1,20 +1,17 @@
-"""When an equation found in a user's samples is called identified; not in the paper.
+"""Weak systems and drawn fields -> what they say of any support, the support they speak for, and its rivals.
 
-Weak systems and possible fields -> what the samples say about any support: coefficients, errors, risks.
-
-Rows are weighted by the field's posterior variance and gathered by region of space-time. After that every
-support costs a few small solves: its fit, the fits without one region (jackknife) and the fits on fields
-drawn from the posterior. Units: columns and u_t have weighted norm one, so a coefficient is a share of u_t.
+Not in the paper. Rows are weighted by the field's posterior variance and gathered by region of space-time.
+After that every support costs a few small solves: its fit, the fits without one region (jackknife) and the
+fits on fields drawn from the posterior. Units: columns and u_t have weighted norm one, so a coefficient is a
+share of u_t.
 
     se^2 = (n - 1)/n sum_k (x_-k - mean)^2  +  mean_d (x(field_d) - x(field))^2,
     expected risk = mean_d ||(A_d - A) x - (b_d - b)||^2 / ||b||^2,
 
 the second being what the true equation leaves on this field, if the posterior is right.
 
-Evidence -> the equation it speaks for, and every other that explains the samples as well.
-
 A support is *plausible* when it leaves no more unexplained than the field's uncertainty allows, or not
-clearly more than the best support in regions left out. Among plausible supports whose terms all stand out of
+clearly more than the best support in regions held out. Among plausible supports whose terms all stand out of
 their standard errors the smallest is chosen; what else is plausible is a rival. Every test is a ratio that is
 at least one when passed, so that the least of them, the margin, says how far the verdict is from turning.
 """
@@ -95,10 +92,20 @@ VERDICT = VerdictParams(
 )
 # Fewer samples than any drawn problem has: how far such a verdict is to be believed was never measured.
 LEAST_SAMPLES = 400
-
-
 # Risks below this are rounding, freezing and quadrature, whatever the posterior expects.
 FLOOR = 1e-9
+# Libraries up to this size are searched completely, larger ones by adding to and exchanging in the best.
+_COMPLETE, _BEAM = 10, 12
+
+
+@dataclass(frozen=True)
+class DrawnSystems:
+    """Weak systems of the field and of fields drawn from its posterior, each pair on patches of its own."""
+
+    weak: WeakParams  # a quarter of the rows: a draw differs from the field everywhere, and there are several
+    draws: tuple[DrawnField, ...]
+    pairs: tuple[tuple[WeakSystem, WeakSystem], ...]
+    variances: tuple[Float[np.ndarray, " m"], ...]  # of the rows of each pair
 
 
 @dataclass(frozen=True)
@@ -114,33 +121,61 @@ class Evidence:
     drawn: Moments | None
     difference: Moments | None
 
+    @property
+    def usable(self) -> list[int]:
+        """Terms whose columns are not zero."""
+        return [j for j, norm in enumerate(self.norms) if np.isfinite(norm)]
+
+    def coefficients(self, fit: "SupportFit") -> Float[np.ndarray, " J"]:
+        """Physical coefficients on the library."""
+        xi, inside = np.zeros(len(self.names)), list(fit.support)
+        xi[inside] = fit.share / self.norms[inside]
+        return xi
+
+    def cosine(self, i: int, j: int) -> float:
+        """Between two columns of the weighted systems; one in size where they are proportional."""
+        gram = self.regions.total.gram[0]
+        return float(gram[i, j] / np.sqrt(gram[i, i] * gram[j, j]))
+
 
 @dataclass(frozen=True)
-class Weighed:
+class SupportFit:
     """What the evidence says of one support."""
 
-    support: tuple[int, ...]
+    support: Support
     share: Float[np.ndarray, " m"]  # coefficients of unit columns
     se: Float[np.ndarray, " m"]
     shift: Float[np.ndarray, " m"]  # the part of se that comes from the field's own uncertainty
     risk: float  # unexplained part of u_t, squared
     expected: float  # the same, as the posterior expects of the true equation; nan without a posterior
-    left_out: Float[np.ndarray, " regions"]  # unexplained in each region by coefficients fitted without it
+    held_out: Float[np.ndarray, " regions"]  # unexplained in each region by coefficients fitted without it
 
     @property
-    def significant(self) -> Float[np.ndarray, " m"]:
+    def t_values(self) -> Float[np.ndarray, " m"]:
         """|coefficient| / se, term by term."""
         return np.abs(self.share) / np.maximum(self.se, np.finfo(float).tiny)
 
+    @property
+    def held_out_risk(self) -> float:
+        """Unexplained part of u_t in all regions, each held out."""
+        return self.held_out.sum()
+
 
 @dataclass(frozen=True)
-class DrawnSystems:
-    """Weak systems of the field and of fields drawn from its posterior, each pair on patches of its own."""
+class SupportTests:
+    """The support chosen, its rivals, and how every test came out."""
 
-    weak: WeakParams  # a quarter of the rows: a draw differs from the field everywhere, and there are several
-    draws: tuple[DrawnField, ...]
-    pairs: tuple[tuple[WeakSystem, WeakSystem], ...]
-    variances: tuple[Float[np.ndarray, " m"], ...]  # of the rows of each pair
+    chosen: SupportFit
+    rivals: tuple[SupportFit, ...]  # as plausible, and not the chosen terms with more added
+    additions: tuple[SupportFit, ...]  # the chosen terms and one more, that cannot be excluded
+    leaders: tuple[SupportFit, ...]  # of every number of terms the support of least held-out risk
+    risk_ratio: float  # least risk over expected risk of any support; nan without a posterior
+    margins: dict[str, float]  # by test, at least one where it was passed
+
+    @property
+    def margin(self) -> float:
+        """The least margin: at least one when nothing speaks against the equation."""
+        return min(self.margins.values())
 
 
 def draw_systems(fit: Fit, ready: Prepared, count: int, rng: np.random.Generator) -> DrawnSystems:
@@ -164,6 +199,117 @@ def extend_systems(drawn: DrawnSystems, fit: Fit, ready: Prepared) -> DrawnSyste
     return replace(drawn, pairs=pairs)
 
 
+def gather(ready: Prepared, drawn: DrawnSystems) -> Evidence:
+    """The evidence in prepared systems and in those of fields drawn from the posterior."""
+    A, b = refits.stack(ready.systems)
+    root = refits.root_weights(len(b), ready.variances)
+    blocks = regions(np.concatenate([one.centers for one in ready.systems]))
+    rows, target = A * root[:, None], b * root
+    size = float(np.linalg.norm(target)) or 1.0
+    norms = np.linalg.norm(rows, axis=0)
+    scale = np.where(norms > 0, size / np.where(norms > 0, norms, 1.0), 0.0)
+    samples = [_sample(*pair, v, scale) for pair, v in zip(drawn.pairs, drawn.variances, strict=True)]
+    draws = [Moments(np.stack(group)) for group in zip(*samples, strict=True)] if samples else [None] * 3
+    orders = tuple(term.order for term in ready.library)
+    columns = np.column_stack([target, rows * scale]) / size
+    shares = np.where(norms > 0, norms, np.inf) / size
+    return Evidence(ready.library.names, orders, shares, by_region(columns, blocks), *draws)
+
+
+def judge(evidence: Evidence, supports: Int[np.ndarray, "n m"]) -> list[SupportFit]:
+    """Every one of `supports`, all of the same size."""
+    parts = evidence.regions.on(supports)
+    total, others = parts.total, parts.without_each
+    share, left = total.solve(), others.solve()
+    held_out = np.maximum(parts.risk(left), 0.0)
+    risk = np.maximum(total.risk(share), 0.0)[:, 0]
+    expected, shift = np.full(len(supports), np.nan), np.zeros(share[:, 0].shape)
+    if evidence.difference is not None and evidence.fields is not None and evidence.drawn is not None:
+        difference = np.maximum(evidence.difference.on(supports).risk(share), 0.0)
+        expected = (difference / evidence.fields.square).mean(axis=1)
+        moved = evidence.drawn.on(supports).solve() - evidence.fields.on(supports).solve()
+        shift = np.sqrt((moved**2).mean(axis=1))
+    se = np.hypot(jackknife(left, axis=1), shift)
+    return [
+        SupportFit(tuple(int(j) for j in supports[i]), share[i, 0], se[i], shift[i], *scalars, held_out[i])
+        for i, scalars in enumerate(zip(risk.tolist(), expected.tolist(), strict=True))
+    ]
+
+
+def choose_support(evidence: Evidence, proposed: Support, params: VerdictParams) -> SupportTests:
+    """The support the evidence speaks for; one that a selector proposed is looked at in any case."""
+    fits = search(evidence, proposed, params.most_terms)
+    best = min(fits, key=lambda fit: fit.held_out_risk)
+    risk_ratio = _least_risk_ratio(fits)
+    # The posterior's errors, corrected by the support that fits them best: larger errors than it expects
+    # count in full, smaller ones down to a limit.
+    scale = 1.0 if np.isnan(risk_ratio) else max(risk_ratio, params.least_scale)
+
+    def implausibility(fit: SupportFit) -> float:
+        """At most one for a plausible support."""
+        allowed = params.leeway * scale * _expected_risk(fit, best)
+        return min(fit.risk / allowed, excess_risk(fit, best) / params.worse)
+
+    def significant(fit: SupportFit) -> bool:
+        return bool((fit.t_values >= params.significance).all())
+
+    plausible = [fit for fit in fits if implausibility(fit) <= 1]
+    sound = [fit for fit in plausible if significant(fit)] or plausible
+    size = min(len(fit.support) for fit in sound)
+    chosen = min((fit for fit in sound if len(fit.support) == size), key=lambda fit: fit.held_out_risk)
+    others = [
+        fit
+        for fit in fits
+        if fit is not chosen
+        and len(fit.support) <= size + 1
+        and not set(chosen.support) <= set(fit.support)
+        and significant(fit)
+    ]
+
+    def rival_margin(fit: SupportFit) -> float:
+        """At most one for a rival; with a term more it has to explain at least as much as the chosen one."""
+        if len(fit.support) <= size:
+            return min(implausibility(fit), _distance(evidence, chosen, fit, params))
+        return max(fit.risk, FLOOR) / (params.leeway_larger * max(chosen.risk, FLOOR))
+
+    margins = {
+        "significance": float((chosen.t_values / params.significance).min(initial=np.inf)) if size else 0.0,
+        "rivals": min((rival_margin(fit) for fit in others), default=np.inf),
+        "risk": params.risk / max(chosen.risk, FLOOR),
+    }
+    if np.isfinite(risk_ratio):
+        # A posterior may be too sure by a factor: a residual that is small as well is forgiven it.
+        factor = params.surprise / max(risk_ratio, FLOOR)
+        small = params.small / max(best.risk, FLOOR)
+        margins["expectation"] = max(factor, min(small, params.too_sure * factor))
+    larger = _judge_new(evidence, [], extended(chosen.support, evidence.usable))
+    bounds = {fit.support: _added_share(fit, chosen, params) for fit in larger}
+    margins["completeness"] = 1 / max(max(bounds.values(), default=0.0), FLOOR)
+    rivals = sorted((fit for fit in others if rival_margin(fit) <= 1), key=lambda fit: fit.held_out_risk)
+    additions = tuple(fit for fit in larger if bounds[fit.support] > 1)
+    return SupportTests(chosen, tuple(rivals), additions, _leaders(fits), risk_ratio, margins)
+
+
+def search(evidence: Evidence, proposed: Support, most: int) -> list[SupportFit]:
+    """All supports of a small library up to `most` terms; of a larger one those around the best."""
+    usable = evidence.usable
+    most = min(most, len(usable))
+    fits = judge(evidence, np.empty((1, 0), dtype=int))
+    if len(usable) <= _COMPLETE:
+        fits += _judge_new(evidence, fits, subsets(usable, most))
+        return fits + _judge_new(evidence, fits, [proposed])
+    fits += _judge_new(evidence, fits, subsets(usable, 2))
+    for size in range(2, most + 1):
+        if size > 2:
+            longer = (extended(support, usable) for support in _leading(fits, size - 1))
+            fits += _judge_new(evidence, fits, chain.from_iterable(longer))
+        # Twice: an exchange may open the way to another.
+        for _ in range(2):
+            others = (exchanged(support, usable) for support in _leading(fits, size))
+            fits += _judge_new(evidence, fits, chain.from_iterable(others))
+    return fits + (_judge_new(evidence, fits, subsets(proposed, len(proposed))) if len(proposed) <= 8 else [])
+
+
 def _assemble_pairs(fit: Fit, ready: Prepared, draws: Sequence[DrawnField], places: Iterable) -> DrawnSystems:
     weak, field = _coarse(ready.weak), LastValues(fit.field)
     pairs = tuple(
@@ -182,56 +328,6 @@ def _coarse(weak: WeakParams) -> WeakParams:
     return replace(weak, patches=tuple(max(3, n // 2) for n in weak.patches))
 
 
-def gather(ready: Prepared, drawn: DrawnSystems) -> Evidence:
-    """The evidence in prepared systems and in those of fields drawn from the posterior."""
-    A, b = refits.stack(ready.systems)
-    root = refits.root_weights(len(b), ready.variances)
-    blocks = regions(np.concatenate([one.centers for one in ready.systems]))
-    rows, target = A * root[:, None], b * root
-    size = float(np.linalg.norm(target)) or 1.0
-    norms = np.linalg.norm(rows, axis=0)
-    scale = np.where(norms > 0, size / np.where(norms > 0, norms, 1.0), 0.0)
-    samples = [_sample(*pair, v, scale) for pair, v in zip(drawn.pairs, drawn.variances, strict=True)]
-    draws = [Moments(np.stack(group)) for group in zip(*samples, strict=True)] if samples else [None] * 3
-    orders = tuple(term.order for term in ready.library)
-    columns = np.column_stack([target, rows * scale]) / size
-    shares = np.where(norms > 0, norms, np.inf) / size
-    return Evidence(ready.library.names, orders, shares, by_region(columns, blocks), *draws)
-
-
-def judge(evidence: Evidence, supports: Int[np.ndarray, "n m"]) -> list[Weighed]:
-    """Every one of `supports`, all of the same size."""
-    parts = evidence.regions.on(supports)
-    total, others = parts.total, parts.without_each
-    share, left = total.solve(), others.solve()
-    left_out = np.maximum(parts.risk(left), 0.0)
-    risk = np.maximum(total.risk(share), 0.0)[:, 0]
-    expected, shift = np.full(len(supports), np.nan), np.zeros(share[:, 0].shape)
-    if evidence.difference is not None and evidence.fields is not None and evidence.drawn is not None:
-        difference = np.maximum(evidence.difference.on(supports).risk(share), 0.0)
-        expected = (difference / evidence.fields.square).mean(axis=1)
-        moved = evidence.drawn.on(supports).solve() - evidence.fields.on(supports).solve()
-        shift = np.sqrt((moved**2).mean(axis=1))
-    se = np.hypot(jackknife(left, axis=1), shift)
-    return [
-        Weighed(tuple(int(j) for j in supports[i]), share[i, 0], se[i], shift[i], *scalars, left_out[i])
-        for i, scalars in enumerate(zip(risk.tolist(), expected.tolist(), strict=True))
-    ]
-
-
-def worse(one: Weighed, other: Weighed) -> float:
-    """By how many standard errors, over regions left out, `one` leaves more unexplained than `other`."""
-    difference = one.left_out - other.left_out
-    spread = float(difference.std(ddof=1)) * np.sqrt(len(difference))
-    return float(difference.sum() / max(spread, np.finfo(float).tiny))
-
-
-def cosine(evidence: Evidence, i: int, j: int) -> float:
-    """Between two columns of the weighted systems; one in size where they are proportional."""
-    gram = evidence.regions.total.gram[0]
-    return float(gram[i, j] / np.sqrt(gram[i, i] * gram[j, j]))
-
-
 def _sample(
     own: WeakSystem, other: WeakSystem, variances: np.ndarray, scale: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -242,137 +338,46 @@ def _sample(
     return first, second, difference
 
 
-# Libraries up to this size are searched completely, larger ones by adding to and exchanging in the best.
-_COMPLETE, _BEAM = 10, 12
+def excess_risk(fit: SupportFit, other: SupportFit) -> float:
+    """By how many standard errors, over regions held out, `fit` leaves more unexplained than `other`."""
+    difference = fit.held_out - other.held_out
+    spread = float(difference.std(ddof=1)) * np.sqrt(len(difference))
+    return float(difference.sum() / max(spread, np.finfo(float).tiny))
 
 
-@dataclass(frozen=True)
-class SupportTests:
-    """The support chosen, its rivals, and how every test came out."""
-
-    chosen: Weighed
-    rivals: tuple[Weighed, ...]  # as plausible, and not the chosen terms with more added
-    additions: tuple[Weighed, ...]  # the chosen terms and one more, that cannot be excluded
-    leaders: tuple[Weighed, ...]  # of every number of terms the support that leaves least in regions left out
-    surprise: float  # least risk over expected risk of any support; nan without a posterior
-    margins: dict[str, float]  # by test, at least one where it was passed
-
-    @property
-    def margin(self) -> float:
-        """The least margin: at least one when nothing speaks against the equation."""
-        return min(self.margins.values())
-
-
-def choose_support(evidence: Evidence, also: Sequence[int], params: VerdictParams) -> SupportTests:
-    """The support the evidence speaks for; `also` is one to look at in any case, as a selector chose it."""
-    everything = search(evidence, also, params.most_terms)
-    best = min(everything, key=lambda one: one.left_out.sum())
-    surprise = _surprise(everything)
-    scale = _scale(everything, surprise, params)
-
-    def excess(one: Weighed, leeway: float = params.leeway) -> float:
-        """At most one for a plausible support."""
-        return min(one.risk / (leeway * scale * _expected(one, best)), worse(one, best) / params.worse)
-
-    plausible = [one for one in everything if excess(one) <= 1]
-    sound = [one for one in plausible if (one.significant >= params.significance).all()] or plausible
-    size = min(len(one.support) for one in sound)
-    chosen = min((one for one in sound if len(one.support) == size), key=lambda one: one.left_out.sum())
-    others = [
-        one
-        for one in everything
-        if one is not chosen
-        and len(one.support) <= size + 1
-        and not set(chosen.support) <= set(one.support)
-        and (one.significant >= params.significance).all()
-    ]
-
-    def against(one: Weighed) -> float:
-        """At most one for a rival; with a term more it has to explain at least as much as the chosen one."""
-        if len(one.support) <= size:
-            return min(excess(one), _unlike(evidence, chosen, one, params))
-        return max(one.risk, FLOOR) / (params.leeway_larger * max(chosen.risk, FLOOR))
-
-    margins = {
-        "significance": float((chosen.significant / params.significance).min(initial=np.inf))
-        if size
-        else 0.0,
-        "rivals": min((against(one) for one in others), default=np.inf),
-        "risk": params.risk / max(chosen.risk, FLOOR),
-    }
-    if np.isfinite(surprise):
-        # A posterior may be too sure by a factor: a residual that is small as well is forgiven it.
-        factor = params.surprise / max(surprise, FLOOR)
-        small = params.small / max(best.risk, FLOOR)
-        margins["expectation"] = max(factor, min(small, params.too_sure * factor))
-    added = _additions(evidence, chosen)
-    bounds = {one.support: _bound(one, chosen, params) for one in added}
-    margins["completeness"] = 1 / max(max(bounds.values(), default=0.0), FLOOR)
-    rivals = sorted((one for one in others if against(one) <= 1), key=lambda one: one.left_out.sum())
-    open_ones = tuple(one for one in added if bounds[one.support] > 1)
-    return SupportTests(chosen, tuple(rivals), open_ones, _leaders(everything), surprise, margins)
-
-
-def _leaders(found: Sequence[Weighed]) -> tuple[Weighed, ...]:
-    best: dict[int, Weighed] = {}
-    for one in sorted(found, key=lambda one: one.left_out.sum()):
-        best.setdefault(len(one.support), one)
+def _leaders(fits: Sequence[SupportFit]) -> tuple[SupportFit, ...]:
+    best: dict[int, SupportFit] = {}
+    for fit in sorted(fits, key=lambda fit: fit.held_out_risk):
+        best.setdefault(len(fit.support), fit)
     return tuple(best[size] for size in sorted(best) if size)
 
 
-def search(evidence: Evidence, also: Sequence[int], most: int) -> list[Weighed]:
-    """All supports of a small library up to `most` terms; of a larger one those around the best."""
-    usable = _usable(evidence)
-    most = min(most, len(usable))
-    found = judge(evidence, np.empty((1, 0), dtype=int))
-    if len(usable) <= _COMPLETE:
-        found += _extra(evidence, found, subsets(usable, most))
-        return found + _extra(evidence, found, [tuple(also)])
-    found += _extra(evidence, found, subsets(usable, 2))
-    for size in range(2, most + 1):
-        if size > 2:
-            longer = (extended(support, usable) for support in _leading(found, size - 1))
-            found += _extra(evidence, found, chain.from_iterable(longer))
-        # Twice: an exchange may open the way to another.
-        for _ in range(2):
-            others = (exchanged(support, usable) for support in _leading(found, size))
-            found += _extra(evidence, found, chain.from_iterable(others))
-    return found + (_extra(evidence, found, subsets(also, len(also))) if len(also) <= 8 else [])
+def _leading(fits: list[SupportFit], size: int) -> list[Support]:
+    ranked = sorted((fit for fit in fits if len(fit.support) == size), key=lambda fit: fit.risk)
+    return [fit.support for fit in ranked[:_BEAM]]
 
 
-def _usable(evidence: Evidence) -> list[int]:
-    """Terms whose columns are not zero."""
-    return [j for j, norm in enumerate(evidence.norms) if np.isfinite(norm)]
-
-
-def _leading(found: list[Weighed], size: int) -> list[Support]:
-    ranked = sorted((one for one in found if len(one.support) == size), key=lambda one: one.risk)
-    return [one.support for one in ranked[:_BEAM]]
-
-
-def _extra(evidence: Evidence, found: list[Weighed], supports: Iterable[Support]) -> list[Weighed]:
+def _judge_new(
+    evidence: Evidence, fits: Sequence[SupportFit], supports: Iterable[Support]
+) -> list[SupportFit]:
     """Those of `supports` that were not judged yet."""
-    known = {one.support for one in found}
+    known = {fit.support for fit in fits}
     new = sorted({support for support in supports if support and support not in known})
     sizes = sorted({len(support) for support in new})
-    return [one for size in sizes for one in judge(evidence, np.array([s for s in new if len(s) == size]))]
+    return [fit for size in sizes for fit in judge(evidence, np.array([s for s in new if len(s) == size]))]
 
 
-def _additions(evidence: Evidence, chosen: Weighed) -> list[Weighed]:
-    return _extra(evidence, [], extended(chosen.support, _usable(evidence)))
-
-
-def _bound(one: Weighed, chosen: Weighed, params: VerdictParams) -> float:
+def _added_share(fit: SupportFit, chosen: SupportFit, params: VerdictParams) -> float:
     """The largest share of u_t the term added to `chosen` may have, |share| + 2 se, over what is allowed.
 
     Less is allowed where the estimate itself points away from zero.
     """
-    (place,) = (i for i, j in enumerate(one.support) if j not in chosen.support)
-    allowed = params.suggested if one.significant[place] >= params.suggestive else params.open
-    return float(abs(one.share[place]) + 2 * one.se[place]) / allowed
+    (place,) = (i for i, j in enumerate(fit.support) if j not in chosen.support)
+    allowed = params.suggested if fit.t_values[place] >= params.suggestive else params.open
+    return float(abs(fit.share[place]) + 2 * fit.se[place]) / allowed
 
 
-def _unlike(evidence: Evidence, chosen: Weighed, other: Weighed, params: VerdictParams) -> float:
+def _distance(evidence: Evidence, chosen: SupportFit, other: SupportFit, params: VerdictParams) -> float:
     """How far the columns are from parallel that one exchange swaps, over how far they must be.
 
     On a field of one wavenumber derivatives differ by what each makes of the noise, which decides nothing.
@@ -383,21 +388,15 @@ def _unlike(evidence: Evidence, chosen: Weighed, other: Weighed, params: Verdict
     (i,), (j,) = gone, new
     if evidence.orders[i] == evidence.orders[j]:
         return float("inf")
-    return (1 - abs(cosine(evidence, i, j))) / (1 - params.alike)
+    return (1 - abs(evidence.cosine(i, j))) / (1 - params.alike)
 
 
-def _surprise(found: Sequence[Weighed]) -> float:
-    if np.isnan(found[0].expected):
+def _least_risk_ratio(fits: Sequence[SupportFit]) -> float:
+    if np.isnan(fits[0].expected):
         return float("nan")
-    return min(one.risk / max(one.expected, FLOOR) for one in found)
+    return min(fit.risk / max(fit.expected, FLOOR) for fit in fits)
 
 
-def _expected(one: Weighed, best: Weighed) -> float:
+def _expected_risk(fit: SupportFit, best: SupportFit) -> float:
     """What the posterior expects; without one, what the best support leaves: an error nothing explains."""
-    return max(best.risk if np.isnan(one.expected) else one.expected, FLOOR)
-
-
-def _scale(found: Sequence[Weighed], surprise: float, params: VerdictParams) -> float:
-    """The posterior's errors, corrected by the least surprising support: larger errors than it expects count
-    in full, smaller ones down to a limit."""
-    return 1.0 if np.isnan(surprise) else max(surprise, params.least_scale)
+    return max(best.risk if np.isnan(fit.expected) else fit.expected, FLOOR)

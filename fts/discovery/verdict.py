@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fts.discovery.evidence import Evidence, SupportTests, VerdictParams, Weighed, cosine
+from fts.discovery.evidence import Evidence, SupportFit, SupportTests, VerdictParams
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
 
@@ -71,7 +71,7 @@ def state_verdict(
         reasons.append(_insignificant(evidence, chosen, params))
     if "expectation" in failed:
         reasons.append(
-            f"every equation in the library leaves at least {tests.surprise:.1f} times what the field's "
+            f"every equation in the library leaves at least {tests.risk_ratio:.1f} times what the field's "
             "uncertainty lets expect: a term is missing, or the field is worse than it knows: add terms"
         )
     if "risk" in failed:
@@ -92,11 +92,11 @@ def state_verdict(
     )
 
 
-def _insignificant(evidence: Evidence, chosen: Weighed, params: VerdictParams) -> str:
+def _insignificant(evidence: Evidence, chosen: SupportFit, params: VerdictParams) -> str:
     names = [evidence.names[j] for j in chosen.support]
     weak = [
         f"{name} ({value:.1f})"
-        for name, value in zip(names, chosen.significant, strict=True)
+        for name, value in zip(names, chosen.t_values, strict=True)
         if value < params.significance
     ]
     return (
@@ -114,7 +114,7 @@ def _exchanges(tests: SupportTests, evidence: Evidence, params: VerdictParams) -
             f"{evidence.names[i]} and {evidence.names[j]}"
             for i in gone
             for j in new
-            if abs(cosine(evidence, i, j)) > params.alike
+            if abs(evidence.cosine(i, j)) > params.alike
         ]
         sentence = (
             f"{alike[0]} cannot be told apart: on this field they are proportional"
@@ -137,9 +137,9 @@ def _incomplete(tests: SupportTests, evidence: Evidence) -> str:
     )
 
 
-def _rival(judged: Weighed, evidence: Evidence, library: Library) -> Rival:
-    terms = tuple(library[j] for j in judged.support)
-    return Rival(Equation(terms, judged.share / evidence.norms[list(judged.support)]), judged.risk)
+def _rival(fit: SupportFit, evidence: Evidence, library: Library) -> Rival:
+    inside = list(fit.support)
+    return Rival(Equation(tuple(library[j] for j in inside), evidence.coefficients(fit)[inside]), fit.risk)
 
 
 def _listed(evidence: Evidence, terms: list[int]) -> str:
