@@ -226,7 +226,10 @@ def fourier_features(
             angle = 2 * np.pi * x / period
             position = period / (2 * np.pi) * np.column_stack([np.cos(angle), np.sin(angle)])
         phase += position @ w
-    return np.exp(1j * phase)
+    features = np.empty(phase.shape, dtype=complex)
+    np.cos(phase, out=features.real)
+    np.sin(phase, out=features.imag)
+    return features
 
 
 def feature_weights(shape: tuple[int, ...], rng: np.random.Generator) -> Complex[np.ndarray, "..."]:

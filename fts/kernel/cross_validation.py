@@ -84,23 +84,29 @@ def leave_group_out_of_grid(
     nugget: float,
     axis: int,
     points: SampleAxis,
+    bound: float = np.inf,
+    share: int = 1,
 ) -> tuple[float, float]:
     """Mean square error at the samples of one point of `axis`, left out alone and with its neighbour.
 
     In the eigenbasis of the other axes the block of Q that belongs to a point j is diagonal, D_j, so that its
-    residual is a_j / D_j; a pair needs 2 x 2 solves.
+    residual is a_j / D_j; a pair needs 2 x 2 solves. Where the first error exceeds `bound` the second is
+    infinite. With a `share` only one of so many points counts, a lower bound of the first error.
     """
     weights = precision(spectra, nugget)
     if points.circulant:
         return _leave_group_out_of_circle(np.moveaxis(weights, axis, 0), np.moveaxis(rotated, axis, 0))
     v = spectra[axis].vectors
+    a, d = _blocks(v[::share], rotated * weights, weights, axis)
+    alone = float(np.sum((a / d) ** 2)) / rotated.size
+    if share > 1 or alone > bound:
+        return alone, np.inf
     first, second = points.neighbours.T
-    a, d = _blocks(v, rotated * weights, weights, axis)
     c = np.tensordot(v[first] * v[second], weights, (1, axis))
     inverse = _inverse(d[first] * d[second], c)
     one = (d[second] * a[first] - c * a[second]) * inverse
     two = (d[first] * a[second] - c * a[first]) * inverse
-    return float(np.mean((a / d) ** 2)), float(np.mean(one**2 + two**2) / 2)
+    return alone, float(np.mean(one**2 + two**2) / 2)
 
 
 def implied_variance(

@@ -53,6 +53,7 @@ _LENGTHS, _SWEEPS, _STEPS = 8, 2, ((1.4, 10.0), (1.1, 3.0))
 _KEPT, _FEWEST_KEPT = 1 << 27, 8  # numbers in decompositions kept: a gigabyte
 # Grids whose decompositions and products take more operations than this are searched on so many slices.
 _OPERATIONS, _SLICES = 12e9, 350
+_SHARE = 6  # one of so many slices ranks the candidates of the coarse search
 _LEAST_GAIN = 1e-3  # a smaller relative decrease of the error is not worth another step
 
 # Grids with holes. Share of holes up to which what fills them hardly matters; evaluations of a search.
@@ -140,13 +141,24 @@ def search_grid(
     for sweep, axis in product(range(_SWEEPS), order):
         nuggets = allowed if (sweep, axis) == (0, order[0]) else (nugget,)
         trials = [(*kernels[:axis], candidate, *kernels[axis + 1 :]) for candidate in candidates[axis]]
-        tried = [(sum(error(k, s, axis)), i, s) for i, k in enumerate(trials) for s in nuggets]
-        _, best, nugget = min(tried)
-        kernels = trials[best]
+        # A share of the slices puts the best first; what errs more on it alone is not looked at further.
+        pairs = product(enumerate(trials), nuggets)
+        ranked = sorted((error(k, s, axis, share=_SHARE)[0], i, k, s) for (i, k), s in pairs)
+        least_error = np.inf
+        for part, _, trial, trial_nugget in ranked:
+            value = np.inf if part > least_error else sum(error(trial, trial_nugget, axis, least_error))
+            if value < least_error:
+                least_error, kernels, nugget = value, trial, trial_nugget
         step()
-    kernels, nugget = _pattern_search(
-        kernels, nugget, lambda k, s: sum(sum(error(k, s, axis)) for axis in axes), least
-    )
+
+    def total(kernels: Kernels, nugget: float, bound: float) -> float:
+        """Over all axes; infinite where it exceeds the bound."""
+        errors = 0.0
+        for axis in axes:
+            errors += sum(error(kernels, nugget, axis, bound - errors))
+        return errors
+
+    kernels, nugget = _pattern_search(kernels, nugget, total, least)
     step()
     return Choice(kernels, nugget, tuple(float(np.sqrt(error(kernels, nugget, axis)[0])) for axis in axes))
 
@@ -178,10 +190,8 @@ def _innermost(part: SampleAxis) -> np.ndarray:
     return np.sort(np.argsort(np.max(np.abs(scaled), axis=1), kind="stable")[:_SLICES])
 
 
-def _errors_of_grid(
-    parts: tuple[SampleAxis, ...], values: np.ndarray
-) -> Callable[[Kernels, float, int], tuple[float, float]]:
-    """Errors as a function of kernels, nugget and axis, with every decomposition made once."""
+def _errors_of_grid(parts: tuple[SampleAxis, ...], values: np.ndarray) -> Callable[..., tuple[float, float]]:
+    """Errors as a function of kernels, nugget, axis and bound, with every decomposition made once."""
     axes = range(len(parts))
     for axis in axes:
         # Fourier modes do not depend on the kernel: the samples turn into them here, once.
@@ -195,17 +205,38 @@ def _errors_of_grid(
     def spectrum(axis: int, kernel: Kernel) -> Spectrum:
         return decompose(parts[axis], kernel)
 
-    @functools.lru_cache(maxsize=4)
-    def rotated(kernels: Kernels) -> np.ndarray:
+    @functools.lru_cache(maxsize=len(parts))
+    def rotated_but(axis: int, others: Kernels) -> np.ndarray:
+        """The samples in the eigenbases of all axes but one."""
         tensor = values
-        for axis in axes:
-            if not parts[axis].circulant:
-                tensor = multiply(tensor, spectrum(axis, kernels[axis]).vectors.T, axis)
+        for i, kernel in zip((i for i in axes if i != axis), others, strict=True):
+            if not parts[i].circulant:
+                tensor = multiply(tensor, spectrum(i, kernel).vectors.T, i)
         return tensor
 
-    def error(kernels: Kernels, nugget: float, axis: int) -> tuple[float, float]:
+    latest: dict[Kernels, np.ndarray] = {}
+    most = min(max(_KEPT // values.size, 1), 2 * _LENGTHS)
+
+    def rotated(kernels: Kernels, axis: int) -> np.ndarray:
+        """The samples in the eigenbases of all axes; a search along `axis` changes that kernel only."""
+        if kernels not in latest:
+            tensor = rotated_but(axis, (*kernels[:axis], *kernels[axis + 1 :]))
+            if not parts[axis].circulant:
+                tensor = multiply(tensor, spectrum(axis, kernels[axis]).vectors.T, axis)
+            if len(latest) >= most:
+                latest.pop(next(iter(latest)))
+            latest[kernels] = tensor
+        return latest[kernels]
+
+    def error(
+        kernels: Kernels, nugget: float, axis: int, bound: float = np.inf, share: int = 1
+    ) -> tuple[float, float]:
+        if bound <= 0:
+            return np.inf, np.inf
         spectra = [spectrum(i, kernel) for i, kernel in enumerate(kernels)]
-        return leave_group_out_of_grid(spectra, rotated(kernels), nugget, axis, parts[axis])
+        return leave_group_out_of_grid(
+            spectra, rotated(kernels, axis), nugget, axis, parts[axis], bound, share
+        )
 
     return error
 
@@ -221,10 +252,12 @@ def _candidates(part: SampleAxis) -> list[Kernel]:
     ]
 
 
-def _pattern_search(kernels: Kernels, nugget: float, error: Error, least: float) -> Found:
+def _pattern_search(
+    kernels: Kernels, nugget: float, error: Callable[[Kernels, float, float], float], least: float
+) -> Found:
     """All length scales and the nugget changed by ratios, one after the other, as long as the error falls."""
     coordinates = [(axis, i) for axis, kernel in enumerate(kernels) for i in range(len(kernel.lengths))]
-    best = error(kernels, nugget)
+    best = error(kernels, nugget, np.inf)
     for ratio, factor in _STEPS:
         moves = [(factor, None), (1 / factor, None), *product((ratio, 1 / ratio), coordinates)]
         before = np.inf
@@ -232,9 +265,10 @@ def _pattern_search(kernels: Kernels, nugget: float, error: Error, least: float)
             before = best
             for move in moves:
                 trial = _moved(kernels, nugget, *move)
-                while trial[1] >= least and (value := error(*trial)) < best * (1 - _LEAST_GAIN):
+                limit = best * (1 - _LEAST_GAIN)
+                while trial[1] >= least and (value := error(*trial, limit)) < limit:
                     (kernels, nugget), best = trial, value
-                    trial = _moved(kernels, nugget, *move)
+                    trial, limit = _moved(kernels, nugget, *move), best * (1 - _LEAST_GAIN)
     return kernels, nugget
 
 
