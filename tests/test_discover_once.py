@@ -53,14 +53,14 @@ def test_no_column_is_assembled_twice_and_no_field_fitted_twice(case, monkeypatc
     for module in _MODULES:
         if hasattr(module, "assemble"):
             monkeypatch.setattr(module, "assemble", counted)
-    count_calls(closed_form, "given")
+    count_calls(closed_form, "condition")
     count_calls(discovery, "judge_by_evidence")
     count_calls(discovery, "select_prepared")
     result = fts.discover(observations, library, progress=False)
     assert len(columns) > 20
     assert not [key for key, count in columns.items() if count > 1]
     # The open axis is asked for terms of the general library as well, a large one chosen by two fields.
-    expected = {"given": 1, "judge_by_evidence": 2 if case is _open_axis else 1}
+    expected = {"condition": 1, "judge_by_evidence": 2 if case is _open_axis else 1}
     assert calls == expected | ({"select_prepared": 1} if case is _large_library else {})
     assert result.fit is not None
     assert result.fit.field is result.field
