@@ -226,10 +226,7 @@ def fourier_features(
             angle = 2 * np.pi * x / period
             position = period / (2 * np.pi) * np.column_stack([np.cos(angle), np.sin(angle)])
         phase += position @ w
-    features = np.empty(phase.shape, dtype=complex)
-    np.cos(phase, out=features.real)
-    np.sin(phase, out=features.imag)
-    return features
+    return np.cos(phase) + 1j * np.sin(phase)
 
 
 def feature_weights(shape: tuple[int, ...], rng: np.random.Generator) -> Complex[np.ndarray, "..."]:
