@@ -7,8 +7,8 @@ from fts import fitting, validation
 from fts.domain import Domain
 from fts.kernel import closed_form, separable
 from fts.kernel.covariance import Kernel, SampleAxis
-from fts.kernel.fourier import SampleLayout, circle
-from fts.kernel.normal_equations import seconds_of_scattered
+from fts.kernel.fourier import circle
+from fts.kernel.normal_equations import SampleLayout, seconds_of_scattered
 from fts.kernel.separable import seconds_of_grid
 from fts.observations import Observations
 from fts.params.types import FieldParams

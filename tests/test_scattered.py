@@ -14,14 +14,8 @@ from fts.domain import Domain
 from fts.kernel import closed_form, cross_validation, normal_equations, search
 from fts.kernel.covariance import FAMILIES, Choice, Kernel, decompose, distance
 from fts.kernel.cross_validation import HoldOut, tracks
-from fts.kernel.fourier import (
-    PADDING,
-    FourierBasis,
-    FourierSums,
-    arrange_samples,
-    fourier_sums,
-    trigonometric,
-)
+from fts.kernel.fourier import PADDING, FourierBasis, fourier_sums, trigonometric
+from fts.kernel.normal_equations import FourierSums, arrange_samples
 from fts.kernel.posterior import DrawnVariance
 from fts.kernel.separable import ScatteredPosterior, SeparablePosterior, condition_partial_grid
 from fts.observations import Observations

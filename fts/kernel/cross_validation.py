@@ -18,9 +18,11 @@ from jaxtyping import Bool, Float, Int
 from scipy.linalg import get_lapack_funcs
 
 from fts.kernel.covariance import Kernel, SampleAxis, Spectrum, precision
-from fts.kernel.fourier import FourierSums, SampleLayout, arrange_samples
 from fts.kernel.normal_equations import (
+    FourierSums,
     PartialGrid,
+    SampleLayout,
+    arrange_samples,
     assemble,
     draw_error,
     mean_function,

@@ -4,31 +4,21 @@ Every axis is a circle: its own where it is periodic, otherwise one of twice its
 u = sum_j c_j e_j with products of 1, sqrt(2) cos k theta, sqrt(2) sin k theta, and sum_i e_j(x_i) e_l(x_i)
 depends on sums and differences of wavenumbers alone: it is multiplication with the density of the samples,
 band-limited, on a regular grid. After one pass over the samples nothing depends on their number.
-
-Sensors that keep their place, or frames that keep their time, come as groups: along their axes a function is
-known by its values there, along the others by its Fourier series.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
 
 import finufft
 import numpy as np
-from jaxtyping import Complex, Float, Int
+from jaxtyping import Complex, Float
 from scipy import fft
-
-from fts.domain import Domain
-from fts.kernel.covariance import Kernel, SampleAxis
-from fts.observations import unique_rows
 
 PADDING = 2.0  # the circle of an open axis, in its extents
 _PRECISION = 1e-13  # of the Fourier sums, relative to the sum of all strengths
 _CHUNK = 1 << 20  # samples summed at once: bounds what the sums need beside the samples to some 200 MB
 _MOST_AXES = 3  # of one transform
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -173,88 +163,6 @@ class FourierBasis:
     @property
     def _axes(self) -> tuple[int, ...]:
         return tuple(range(-len(self.most), 0))
-
-
-@dataclass(frozen=True)
-class SampleLayout:
-    """Samples by group, and by angle along the axes where they lie anywhere."""
-
-    domain: Domain
-    axis: SampleAxis | None  # the groups: sensors or frames; None where there are none
-    group: Int[np.ndarray, " n"] | None  # of each sample
-    circles: tuple[Circle, ...]  # of the Fourier axes: those of space, then time, without the groups'
-    theta: tuple[Float[np.ndarray, " n"], ...]
-    grouping: str  # "sensors", "frames", or "" for none
-
-    @property
-    def count(self) -> int:
-        """Samples."""
-        return len(self.theta[0])
-
-    @property
-    def groups(self) -> int:
-        """Sensors or frames; one where samples are scattered along all axes."""
-        return 1 if self.axis is None else len(self.axis.points)
-
-    def along_fourier(self, space: Sequence[_T], time: _T) -> tuple[_T, ...]:
-        """Of what belongs to the axes of space and to time: that of the Fourier axes."""
-        return {"": (*space, time), "sensors": (time,), "frames": tuple(space)}[self.grouping]
-
-    def fourier_kernels(self, kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
-        """One kernel per Fourier axis."""
-        space, time = kernels
-        return self.along_fourier([Kernel(space.family, (length,)) for length in space.lengths], time)
-
-    def group_kernel(self, kernels: Sequence[Kernel]) -> Kernel:
-        """The kernel between groups."""
-        return kernels[0] if self.grouping == "sensors" else kernels[1]
-
-
-def arrange_samples(
-    x: Float[np.ndarray, "n d"], t: Float[np.ndarray, " n"], domain: Domain, grouping: str
-) -> SampleLayout:
-    """Samples in groups of sensors or frames, or ("") in none."""
-    ends = zip((*domain.low, domain.t0), (*domain.high, domain.t1), (*domain.periodic, False), strict=True)
-    *space, time = (circle(*end) for end in ends)
-    *extents, duration = domain.extents
-    axis = group = None
-    if grouping == "sensors":
-        points, group = unique_rows(x)
-        periods = tuple(e if closed else None for e, closed in zip(extents, domain.periodic, strict=True))
-        axis = SampleAxis(points, tuple(extents), periods)
-    elif grouping == "frames":
-        frames, group = np.unique(t, return_inverse=True)
-        axis = SampleAxis(frames[:, None], (duration,), (None,))
-    empty = SampleLayout(domain, axis, group, (), (), grouping)
-    circles, columns = empty.along_fourier(space, time), empty.along_fourier(list(x.T), t)
-    angles = tuple(c.angles(column) for c, column in zip(circles, columns, strict=True))
-    return SampleLayout(domain, axis, group, circles, angles, grouping)
-
-
-class FourierSums:
-    """Fourier sums of a layout's samples per group; made when first needed, again only for higher modes."""
-
-    def __init__(self, layout: SampleLayout, y: Float[np.ndarray, " n"]) -> None:
-        self.layout, self.y = layout, y
-        self._most: tuple[int, ...] = ()
-        self._rows: Sequence[np.ndarray | slice] = [slice(None)]
-        if layout.group is not None:
-            ends = np.cumsum(np.bincount(layout.group, minlength=layout.groups))
-            self._rows = np.split(np.argsort(layout.group, kind="stable"), ends[:-1])
-
-    def up_to(self, most: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-        """Sums of ones up to twice the wavenumbers, and of the values up to the wavenumbers."""
-        if not self._most or any(m > have for m, have in zip(most, self._most, strict=True)):
-            self._most = tuple(max(m, have) for m, have in zip(most, self._most or most, strict=True))
-            self._ones = self.of(np.ones(len(self.y)), [2 * m for m in self._most])
-            self._values = self.of(self.y, self._most)
-        return self._ones, self._values
-
-    def of(self, values: Float[np.ndarray, " n"], most: Sequence[int]) -> Complex[np.ndarray, "..."]:
-        """Sums of values of the samples up to the wavenumbers."""
-        return np.stack(
-            [fourier_sums([a[rows] for a in self.layout.theta], values[rows], most) for rows in self._rows]
-        )
 
 
 def _transform(angles: list[np.ndarray], weights: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

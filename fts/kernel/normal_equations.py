@@ -5,7 +5,7 @@ anywhere and of eigenvectors phi_r along those where they come in groups. The co
 beforehand, and so are z = V^T w for rotations V per axis; given the samples z solves
 (Phi^T Phi + s) z = Phi^T y. The V are those that make the normal matrix of each axis alone diagonal: their
 product is the preconditioner, and what lives beside the samples, half of a closed open axis, is left out
-because they say nothing of it.
+because they say nothing of it. Groups are sensors that keep their place, or frames that keep their time.
 
 On a sensor x frame grid with holes u = m + V lambda^1/2 z in the eigenbasis of the full grid, and z solves
 (lambda^1/2 V^T M V lambda^1/2 + s) z = lambda^1/2 V^T M y with M = 1 where there is a sample. Holes that are
@@ -16,11 +16,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from math import prod
+from typing import TypeVar
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Complex, Float, Int
 
-from fts.domain import grid_points
+from fts.domain import Domain, grid_points
 from fts.kernel.covariance import (
     FAMILIES,
     Kernel,
@@ -34,7 +35,7 @@ from fts.kernel.covariance import (
     rotate,
     sample_frequencies,
 )
-from fts.kernel.fourier import FourierBasis, FourierSums, SampleLayout, trigonometric
+from fts.kernel.fourier import Circle, FourierBasis, circle, fourier_sums, trigonometric
 from fts.observations import Observations, tensor_axes, unique_rows
 
 # Modes whose prior variance is below this of what the samples leave open, or of the largest, change nothing.
@@ -54,6 +55,89 @@ _POINT, _SUM = 3e-8, (2e-7, 1e-6, 1e-5)
 _STEPS, _SUMS = 400, 20
 
 Linear = Callable[[np.ndarray], np.ndarray]
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class SampleLayout:
+    """Samples by group, and by angle along the axes where they lie anywhere."""
+
+    domain: Domain
+    axis: SampleAxis | None  # the groups: sensors or frames; None where there are none
+    group: Int[np.ndarray, " n"] | None  # of each sample
+    circles: tuple[Circle, ...]  # of the Fourier axes: those of space, then time, without the groups'
+    theta: tuple[Float[np.ndarray, " n"], ...]
+    grouping: str  # "sensors", "frames", or "" for none
+
+    @property
+    def count(self) -> int:
+        """Samples."""
+        return len(self.theta[0])
+
+    @property
+    def groups(self) -> int:
+        """Sensors or frames; one where samples are scattered along all axes."""
+        return 1 if self.axis is None else len(self.axis.points)
+
+    def along_fourier(self, space: Sequence[_T], time: _T) -> tuple[_T, ...]:
+        """Of what belongs to the axes of space and to time: that of the Fourier axes."""
+        return {"": (*space, time), "sensors": (time,), "frames": tuple(space)}[self.grouping]
+
+    def fourier_kernels(self, kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
+        """One kernel per Fourier axis."""
+        space, time = kernels
+        return self.along_fourier([Kernel(space.family, (length,)) for length in space.lengths], time)
+
+    def group_kernel(self, kernels: Sequence[Kernel]) -> Kernel:
+        """The kernel between groups."""
+        return kernels[0] if self.grouping == "sensors" else kernels[1]
+
+
+def arrange_samples(
+    x: Float[np.ndarray, "n d"], t: Float[np.ndarray, " n"], domain: Domain, grouping: str
+) -> SampleLayout:
+    """Samples in groups of sensors or frames, or ("") in none."""
+    ends = zip((*domain.low, domain.t0), (*domain.high, domain.t1), (*domain.periodic, False), strict=True)
+    *space, time = (circle(*end) for end in ends)
+    *extents, duration = domain.extents
+    axis = group = None
+    if grouping == "sensors":
+        points, group = unique_rows(x)
+        periods = tuple(e if closed else None for e, closed in zip(extents, domain.periodic, strict=True))
+        axis = SampleAxis(points, tuple(extents), periods)
+    elif grouping == "frames":
+        frames, group = np.unique(t, return_inverse=True)
+        axis = SampleAxis(frames[:, None], (duration,), (None,))
+    empty = SampleLayout(domain, axis, group, (), (), grouping)
+    circles, columns = empty.along_fourier(space, time), empty.along_fourier(list(x.T), t)
+    angles = tuple(c.angles(column) for c, column in zip(circles, columns, strict=True))
+    return SampleLayout(domain, axis, group, circles, angles, grouping)
+
+
+class FourierSums:
+    """Fourier sums of a layout's samples per group; made when first needed, again only for higher modes."""
+
+    def __init__(self, layout: SampleLayout, y: Float[np.ndarray, " n"]) -> None:
+        self.layout, self.y = layout, y
+        self._most: tuple[int, ...] = ()
+        self._rows: Sequence[np.ndarray | slice] = [slice(None)]
+        if layout.group is not None:
+            ends = np.cumsum(np.bincount(layout.group, minlength=layout.groups))
+            self._rows = np.split(np.argsort(layout.group, kind="stable"), ends[:-1])
+
+    def up_to(self, most: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+        """Sums of ones up to twice the wavenumbers, and of the values up to the wavenumbers."""
+        if not self._most or any(m > have for m, have in zip(most, self._most, strict=True)):
+            self._most = tuple(max(m, have) for m, have in zip(most, self._most or most, strict=True))
+            self._ones = self.of(np.ones(len(self.y)), [2 * m for m in self._most])
+            self._values = self.of(self.y, self._most)
+        return self._ones, self._values
+
+    def of(self, values: Float[np.ndarray, " n"], most: Sequence[int]) -> Complex[np.ndarray, "..."]:
+        """Sums of values of the samples up to the wavenumbers."""
+        return np.stack(
+            [fourier_sums([a[rows] for a in self.layout.theta], values[rows], most) for rows in self._rows]
+        )
 
 
 @dataclass(frozen=True)
@@ -195,8 +279,8 @@ def resolved_modes(
 ) -> tuple[list[np.ndarray], FourierBasis]:
     """Fourier coefficients of the kernels, and the modes that the samples can tell from nothing."""
     coefficients = [
-        FAMILIES[kernel.family].fourier_coefficients(kernel.lengths[0], circle.period)
-        for circle, kernel in zip(layout.circles, layout.fourier_kernels(kernels), strict=True)
+        FAMILIES[kernel.family].fourier_coefficients(kernel.lengths[0], c.period)
+        for c, kernel in zip(layout.circles, layout.fourier_kernels(kernels), strict=True)
     ]
     largest = prod(float(c[0]) for c in coefficients)
     least = max(_LEAST, _NEGLIGIBLE * nugget / (layout.count * largest))
@@ -231,8 +315,8 @@ class MeanFunction:
         """The same from Fourier coefficients at the groups' coordinates on the grid."""
         *space, t = (np.asarray(axis, dtype=float) for axis in axes)
         along = zip(self.layout.circles, self.layout.along_fourier(space, t), self.basis.most, strict=True)
-        for i, (circle, x, m) in enumerate(along, 1):
-            rows = multiply(rows, trigonometric(circle.angles(x), m), i)
+        for i, (c, x, m) in enumerate(along, 1):
+            rows = multiply(rows, trigonometric(c.angles(x), m), i)
         if self.layout.grouping == "frames":
             return np.moveaxis(rows, 0, -1)
         return rows.reshape(tuple(axis.size for axis in axes))

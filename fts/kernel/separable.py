@@ -30,13 +30,14 @@ from fts.kernel.covariance import (
     sum_features,
 )
 from fts.kernel.cross_validation import implied_variance
-from fts.kernel.fourier import FourierSums, arrange_samples
 from fts.kernel.normal_equations import (
+    FourierSums,
     MaskedNormalEquations,
     MeanFunction,
     NormalEquations,
     PartialGrid,
     Solution,
+    arrange_samples,
     assemble,
     draw_prior,
     fit_to_draw,
