@@ -27,7 +27,7 @@ _WRITE = (
 _SENSORS, _FRAMES, NOISE, _POINTS, _GAPS, _PROBES = 1, 2, 3, 4, 5, 6
 # A probe drifts by at most this share of an axis while the record lasts.
 _DRIFT = 0.1
-# Of the splines that read between grid points; their error tests/test_data.py measures.
+# Of the splines that read between grid points; their error tests/problems/test_data.py measures.
 _DEGREE = 7
 
 

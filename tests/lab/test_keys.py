@@ -11,7 +11,7 @@ import pytest
 
 from fts.lab import layout
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 NAMES = sorted(f"book/{path.stem}" for path in (ROOT / "book").glob("*.ipynb"))
 LAYOUT = layout.read_layout()
 

@@ -177,7 +177,7 @@ else:
 def test_a_method_is_added_by_one_file(tmp_path, root):
     copy = shutil.copytree(root / "fts", tmp_path / "fts", ignore=shutil.ignore_patterns("__pycache__"))
     (copy / "baselines" / "toy.py").write_text(TOY)
-    path = os.pathsep.join([str(tmp_path), str(root / "tests")])
+    path = os.pathsep.join([str(tmp_path), str(root / "tests" / "baselines")])
     done = subprocess.run(
         [sys.executable, "-c", USE],
         env=os.environ | {"PYTHONPATH": path},

@@ -1,6 +1,6 @@
 """The height every explorer takes in the built book, in Chromium -> assets/heights.css.
 
-`python tests/heights.py` after a build; the next build copies the file. Pages keep that much room free before
+`python tests/book/heights.py` after a build; the next build copies the file. Pages keep that much room before
 an explorer mounts, so that a jump past it lands where it should. The browser tests fail when one outgrows it.
 """
 
@@ -55,7 +55,7 @@ def main() -> None:
     handler = functools.partial(_Quiet, directory=str(HTML))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    lines = ["/* Room kept free for every explorer, measured by tests/heights.py. */"]
+    lines = ["/* Room kept free for every explorer, measured by tests/book/heights.py. */"]
     for key, room in sorted(measure(f"http://127.0.0.1:{server.server_address[1]}").items()):
         values = " ".join(f"--fts-{kind}: {pixels}px;" for kind, pixels in room.items())
         lines.append(f':is(.fts-still, .fts-holder)[data-key="{key}"] {{ {values} }}')

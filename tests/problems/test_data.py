@@ -12,7 +12,7 @@ from fts import containers
 from fts.params.paper import TEST_SEEDS
 from fts.problems import problems, trajectories
 
-RELEASED = Path(__file__).resolve().parents[2] / "shared" / "data"
+RELEASED = Path(__file__).resolve().parents[3] / "shared" / "data"
 DOMAIN = fts.Domain((0.0,), (1.0,), 0.0, 1.0, (False,))
 
 
