@@ -3,6 +3,8 @@
 PYTHON ?= python3
 PORT ?= 8888
 JOBS ?= 2
+RUNS ?= 30
+DRAW ?= 7
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
@@ -13,7 +15,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book test lint types fast slow lab bench verify lock clean
+.PHONY: help book test lint types fast slow lab bench verify reproduce lock clean
 
 # One thread per process: the tests and the notebooks run side by side.
 export OMP_NUM_THREADS ?= 1
@@ -22,7 +24,7 @@ export MKL_NUM_THREADS ?= 1
 export JUPYTER_PLATFORM_DIRS ?= 1
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1 \2/p' Makefile | while read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1 \2/p' Makefile | while read -r name text; do printf '  make %-9s %s\n' "$$name" "$$text"; done
 
 # The stamp is written last, so an interrupted installation starts again where pip left it.
 $(READY): requirements.lock torch.lock torch-cuda.lock pyproject.toml
@@ -76,6 +78,9 @@ bench: $(READY)  ## one line per figure: name, ours, peer, ratio
 
 verify: $(READY)  ## check that every published number follows from the records
 	$(BIN)/python -m fts.lab.studies verify
+
+reproduce: $(READY)  ## make runs drawn from the records again and compare them: RUNS=30 DRAW=7
+	$(BIN)/python -m fts.lab.studies reproduce --runs $(RUNS) --draw $(DRAW)
 
 lock: $(READY)  ## write the lock files from the present environment
 	$(PIP) freeze --all --exclude-editable | $(BIN)/python .ci/lock.py > requirements.lock.new

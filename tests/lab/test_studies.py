@@ -396,3 +396,45 @@ def test_the_papers_row_is_recorded_completely_and_exactly():
         for _, name, protocol in published.main().cells:
             cell = found[row, name, protocol, 0.0]
             assert (cell.runs, cell.exact) == (5, 5), f"{row} {name}-{protocol}"
+
+
+def test_runs_are_drawn_from_every_study_and_expensive_ones_are_counted():
+    folder = records.records_folder()
+    drawn, expensive = verify.draw(folder, 17, 7, 60.0)
+    recorded = {name for name, study in runs.STUDIES.items() if study.recorded}
+    assert {study.name for study, *_ in drawn} == recorded
+    assert len(drawn) == len(recorded) == 17
+    assert all(task.key == record.key for _, task, record in drawn)
+    assert all(record.seconds <= 60 for *_, record in drawn)
+    assert expensive["baselines"][1] == 180
+    again, _ = verify.draw(folder, 17, 7, 60.0)
+    assert [task.key for _, task, _ in again] == [task.key for _, task, _ in drawn]
+
+
+def test_a_run_made_again_is_held_against_its_record():
+    record = finished(TASK)
+    assert list(verify.compare_record(record, record)) == []
+    lost = finished(TASK, exact=False)
+    assert next(iter(verify.compare_record(lost, record))) == "exact False, recorded True"
+    failed = runs.failure(TASK, "ValueError: no")
+    assert list(verify.compare_record(failed, record)) == ["ValueError: no"]
+    kernel = replace(record, method="two fields", parameters={})
+    assert any("terms" in line for line in verify.compare_record(replace(kernel, terms=lost.terms), kernel))
+    moved = replace(kernel, score=kernel.score | {"e_u": kernel.score["e_u"] * (1 + 1e-5)})
+    assert any("e_u" in line for line in verify.compare_record(moved, kernel))
+    # A trained field takes another path on another machine: its error may move a little.
+    trained = replace(moved, parameters={"recipe": "paper"}, method=record.method)
+    assert list(verify.compare_record(trained, replace(kernel, parameters={"recipe": "paper"}))) == []
+
+
+def test_a_drawn_run_is_made_from_scratch(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("FTS_FIELDS", "kept")
+    (record,) = [
+        r
+        for r in records.read_study("baselines")
+        if (r.row, r.problem, r.protocol, r.seed) == ("WSINDy", "kdv", "S20", TEST_SEEDS[0])
+    ]
+    records.append(tmp_path / "baselines.jsonl", record)
+    assert cli.main(["reproduce", "--folder", str(tmp_path), "--runs", "5"]) == 0
+    assert "1 runs made again, 0 differ" in capsys.readouterr().out
+    assert os.environ["FTS_FIELDS"] == "kept"

@@ -106,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--runs", type=int, help="with `reproduce`: make so many recorded runs again")
     parser.add_argument("--draw", type=int, default=7, help="with `--runs`: seed of the draw")
     parser.add_argument(
-        "--seconds", type=float, default=120, help="with `--runs`: leave out what took longer"
+        "--seconds", type=float, default=120.0, help="with `--runs`: leave out what took longer"
     )
     return parser
 
