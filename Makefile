@@ -65,10 +65,10 @@ $(VENV)/types: $(READY) $(shell find fts -name '*.py')
 	@touch $@
 
 fast: $(READY) lint types  ## the tests that take seconds
-	$(BIN)/pytest -q -n $(JOBS) -m "not slow and not book and not browser"
+	$(BIN)/pytest -q -n $(JOBS) --dist worksteal -m "not slow and not book and not browser"
 
 slow: book fast  ## the tests that take longer, or read the built book
-	$(BIN)/pytest -q -n $(JOBS) -m "slow or book or browser"
+	$(BIN)/pytest -q -n $(JOBS) --dist worksteal -m "slow or book or browser"
 
 lab: $(READY)  ## open JupyterLab on the book
 	$(BIN)/jupyter lab --port $(PORT) --notebook-dir . book/intro.ipynb
