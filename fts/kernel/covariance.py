@@ -150,6 +150,12 @@ class SampleAxis:
         """k(point, sample) for all pairs."""
         return kernel.covariance(self.distances_from(points))
 
+    def cross_by_coordinate(self, axes: Sequence[np.ndarray], kernel: Kernel) -> list[np.ndarray]:
+        """The factors of k(point, sample) along each coordinate of a tensor grid of points."""
+        coordinates = zip(axes, self.points.T, self.periods, kernel.lengths, strict=True)
+        covariance = FAMILIES[kernel.family].covariance
+        return [covariance(distance(x, sample, p) / length) for x, sample, p, length in coordinates]
+
 
 @dataclass(frozen=True)
 class Spectrum:

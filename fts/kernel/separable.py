@@ -8,7 +8,8 @@ random, the solve does not depend on the number of samples after one pass of Fou
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from math import prod
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -161,13 +162,24 @@ class SeparablePosterior(Posterior):
 
     def _rows(self, axes: Sequence[np.ndarray]) -> list[np.ndarray]:
         """k(point, samples) in the eigenbasis, for each factor."""
-        factors = zip(self._points(axes), self.parts, self.choice.kernels, self.spectra, strict=True)
-        return [
-            np.concatenate(
-                [part.cross(x[i : i + _BLOCK], kernel) @ s.vectors for i in range(0, len(x), _BLOCK)]
-            )
-            for x, part, kernel, s in factors
-        ]
+        axes = [np.asarray(axis, dtype=float) for axis in axes]
+        together = len(self.parts) != len(axes)
+        grids = [axes[:-1], axes[-1:]] if together else [[axis] for axis in axes]
+        rows = []
+        for grid, part, kernel, spectrum in zip(
+            grids, self.parts, self.choice.kernels, self.spectra, strict=True
+        ):
+            # Along each coordinate of a grid the kernel is evaluated once.
+            first, *others = part.cross_by_coordinate(grid, kernel)
+            step = max(1, _BLOCK // prod(map(len, others)))
+            blocks = ([first[i : i + step], *others] for i in range(0, len(first), step))
+            rows.append(np.concatenate([reduce(_products, block) @ spectrum.vectors for block in blocks]))
+        return rows
+
+
+def _products(a: Float[np.ndarray, "m n"], b: Float[np.ndarray, "k n"]) -> Float[np.ndarray, "_ n"]:
+    """Every row of one matrix times every row of another, entry by entry."""
+    return (a[:, None] * b[None]).reshape(-1, a.shape[1])
 
 
 @dataclass(frozen=True)
