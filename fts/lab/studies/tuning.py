@@ -129,9 +129,18 @@ def tuned_baselines() -> tuple[Tuned, ...]:
             for name, params in settings.items()
         }
 
+    def fit(observations: Observations, params: Any, rng: np.random.Generator) -> Any:
+        return reconstruct(observations, params.spectral)
+
+    def strong(field: Any, library: Library, params: Any, rng: np.random.Generator) -> Selection:
+        return select_strong(field, library, params.regression)
+
+    def weak(field: Any, library: Library, params: Any, rng: np.random.Generator) -> Selection:
+        return select_weak(field, library, params.regression, rng)
+
     return (
-        Tuned("PDE-FIND", candidates(PDE_FIND, THRESHOLDS), _reconstruct, _select_strong),
-        Tuned("WSINDy", candidates(WSINDY, THRESHOLDS, PATCHES), _reconstruct, _select_weak),
+        Tuned("PDE-FIND", candidates(PDE_FIND, THRESHOLDS), fit, strong),
+        Tuned("WSINDy", candidates(WSINDY, THRESHOLDS, PATCHES), fit, weak),
         Tuned("DL-PDE", candidates(DL_PDE, TOLERANCES), _train, _select_trained),
     )
 
@@ -303,18 +312,6 @@ def _with(params: Any, threshold: float, geometry: Any) -> Any:
         return replace(params, regression=_with(params.regression, threshold, geometry))
     weak = {} if geometry is None else {"weak": geometry}
     return replace(params, stridge=replace(params.stridge, threshold=threshold), **weak)
-
-
-def _reconstruct(observations: Observations, params: Any, rng: np.random.Generator) -> Any:
-    return reconstruct(observations, params.spectral)
-
-
-def _select_strong(field: Any, library: Library, params: Any, rng: np.random.Generator) -> Selection:
-    return select_strong(field, library, params.regression)
-
-
-def _select_weak(field: Any, library: Library, params: Any, rng: np.random.Generator) -> Selection:
-    return select_weak(field, library, params.regression, rng)
 
 
 def _train(observations: Observations, params: Any, rng: np.random.Generator) -> Any:
