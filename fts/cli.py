@@ -194,8 +194,8 @@ def _with_axes(domain: Domain, texts: list[str]) -> Domain:
             raise ValueError(
                 f"--axis {text!r}: write x=LOW:HIGH or x=LOW:HIGH:periodic, for {', '.join(letters)}"
             )
-        place = letters.index(match[1])
-        (low[place], high[place]), periodic[place] = ends, bool(match[4])
+        axis = letters.index(match[1])
+        (low[axis], high[axis]), periodic[axis] = ends, bool(match[4])
     return Domain(tuple(low[:-1]), tuple(high[:-1]), low[-1], high[-1], tuple(periodic[:-1]))
 
 
