@@ -4,11 +4,14 @@ import html
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 from cycler import cycler
 from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
 from matplotlib.colors import LinearSegmentedColormap, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -129,6 +132,35 @@ def use_style() -> None:
     )
 
 
+def canvas(height: float = 0.5, width: float = 1.0) -> tuple[Figure, Axes]:
+    """A figure with one panel; both sizes in units of the book's column."""
+    return plt.subplots(figsize=(width * WIDTH, height * WIDTH))
+
+
+def panel_row(count: int, height: float = 0.5, **shared: Any) -> tuple[Figure, list[Axes]]:
+    """A figure with panels side by side that share the vertical axis, or as `shared` says."""
+    shared = {"sharey": True} | shared
+    figure, axes = plt.subplots(1, count, figsize=(WIDTH, height * WIDTH), squeeze=False, **shared)
+    return figure, list(axes[0])
+
+
+def field_map(ax: Axes, x: np.ndarray, t: np.ndarray, values: np.ndarray, **limits: Any) -> QuadMesh:
+    """Values [x, t] as colors over x (across) and t (up), without a frame."""
+    ax.set_xlabel("$x$")
+    ax.spines[:].set_visible(False)
+    return ax.pcolormesh(x, t, values.T, rasterized=True, **limits)
+
+
+def legend_above(figure: Figure, ax: Axes, columns: int = 2) -> None:
+    """The legend of one panel above all of them."""
+    figure.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=columns)
+
+
+def legend_beside(ax: Axes, **options: Any) -> None:
+    """The legend to the right of the panel."""
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), **options)
+
+
 # Risks that span more than this factor are drawn on a logarithmic axis.
 _WIDE_RANGE = 10.0
 
@@ -139,7 +171,7 @@ def proposals(candidates: Candidates) -> Figure:
     shown = min(len(candidates.supports), len(PALETTE))
     colors = [*PALETTE[: shown - 1], INK] if len(candidates.supports) > shown else PALETTE[:shown]
     values = np.minimum(ranks[candidates.proposals], len(colors) - 1)
-    figure, ax = plt.subplots(figsize=(WIDTH, WIDTH))
+    figure, ax = canvas(1.0)
     for (row, column), value in np.ndenumerate(values):
         ax.add_patch(Rectangle((column + 0.04, row + 0.04), 0.92, 0.92, color=colors[value], linewidth=0))
     ax.set(xlim=(0, values.shape[1]), ylim=(0, values.shape[0]))
@@ -149,9 +181,9 @@ def proposals(candidates: Candidates) -> Figure:
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
     order = np.argsort(ranks)
-    for place, color in enumerate(colors):
-        rest = len(candidates.supports) > shown and place == len(colors) - 1
-        index = int(order[place])
+    for rank, color in enumerate(colors):
+        rest = len(candidates.supports) > shown and rank == len(colors) - 1
+        index = int(order[rank])
         text = "other supports" if rest else f"{candidates.counts[index]}: {support_text(candidates, index)}"
         ax.plot([], [], "s", color=color, markersize=8, label=text)
     figure.legend(loc="outside lower left", handletextpad=0.2, title="times: support", alignment="left")
@@ -160,14 +192,14 @@ def proposals(candidates: Candidates) -> Figure:
 
 def recurrence(candidates: Candidates, tau: float) -> Figure:
     """Term frequencies against the stability threshold tau."""
-    figure, ax = plt.subplots(figsize=(WIDTH, 0.36 * WIDTH))
+    figure, ax = canvas(0.36)
     pi = candidates.pi
-    places = np.arange(len(pi))
-    ax.bar(places, pi, color=[PALETTE[0] if value >= tau else INK for value in pi], width=0.65)
+    positions = np.arange(len(pi))
+    ax.bar(positions, pi, color=[PALETTE[0] if value >= tau else INK for value in pi], width=0.65)
     ax.axhline(tau, color=PALETTE[1], linewidth=1.2)
     ax.annotate(rf"$\tau = {tau:g}$", (-0.45, tau + 0.02), color=PALETTE[1], va="bottom")
     labels = [f"${term.latex}$" for term in candidates.library]
-    ax.set_xticks(places, labels)
+    ax.set_xticks(positions, labels)
     ax.set(ylabel=r"recurrence $\pi_j$", ylim=(0, 1.05))
     ax.tick_params(axis="x", length=0)
     return figure
@@ -176,7 +208,7 @@ def recurrence(candidates: Candidates, tau: float) -> Figure:
 def risks(trace: Trace) -> Figure:
     """Validation risks of the eligible supports, their means with one standard error, and the rule's line."""
     rows = sorted(range(len(trace.eligible)), key=lambda row: trace.mu[row])
-    figure, ax = plt.subplots(figsize=(WIDTH, (0.14 + 0.075 * len(rows)) * WIDTH))
+    figure, ax = canvas(0.14 + 0.075 * len(rows))
     for height, row in enumerate(reversed(rows)):
         chosen = row == trace.winner
         color = PALETTE[0] if chosen else INK
@@ -201,9 +233,11 @@ def support_text(candidates: Candidates, index: int) -> str:
 
 def _in_html(text: str) -> str:
     parts = _FORMULA.split(html.escape(text))
-    return "".join(f'<span class="math">\\({one}\\)</span>' if i % 2 else one for i, one in enumerate(parts))
+    return "".join(
+        f'<span class="math">\\({part}\\)</span>' if i % 2 else part for i, part in enumerate(parts)
+    )
 
 
 def _in_markdown(text: str) -> str:
     parts = _FORMULA.split(text)
-    return "".join(f"${one}$" if i % 2 else _SIGNS.sub(r"\\\g<0>", one) for i, one in enumerate(parts))
+    return "".join(f"${part}$" if i % 2 else _SIGNS.sub(r"\\\g<0>", part) for i, part in enumerate(parts))

@@ -30,10 +30,10 @@ def crossing(exact: int = 4) -> dict:
 
 
 def test_recoveries_add_up_over_regimes():
-    totals = results.recovered(crossing(), FIELDS, SELECTORS)
+    totals = results.recovery_counts(crossing(), FIELDS, SELECTORS)
     assert totals.keys() == {0.0, 0.1}
     np.testing.assert_array_equal(totals[0.1], np.full((2, 2), 4 * len(published.REGIMES)))
-    figure = results.crossed(crossing(), FIELDS, SELECTORS)
+    figure = results.recovery_matrix(crossing(), FIELDS, SELECTORS)
     figure.canvas.draw()
     place = plt.rcParams["axes.titlelocation"]  # whichever style an earlier test left behind
     assert [ax.get_title(place) for ax in figure.axes] == ["clean", "10% noise"]
@@ -43,7 +43,7 @@ def test_a_crossing_with_a_hole_is_refused():
     found = crossing()
     del found["kernel, SVWS", "ks", "S20", 0.1]
     with pytest.raises(ValueError, match="kernel, SVWS at 10% noise is not complete"):
-        results.recovered(found, FIELDS, SELECTORS)
+        results.recovery_counts(found, FIELDS, SELECTORS)
     made = baselines.crossed_table(found, FIELDS, SELECTORS, 0.1, "e_xi")
     assert sum(text == "not run" for row in made.rows for text in row) == 1
 
@@ -80,7 +80,7 @@ def test_shares_of_true_coefficients_stand_where_the_records_say():
         if (one.row, one.problem, one.protocol, one.seed) == ("PDE-FIND", "ks", "S20", TEST_SEEDS[0])
     ]
     far = replace(run, terms={"u*u_x": -9.0}, score=run.score | {"extra": []})
-    figure = baselines.shares({"as it was": [run], "far": [far]}, truth)
+    figure = baselines.coefficient_shares({"as it was": [run], "far": [far]}, truth)
     figure.canvas.draw()
     for ax, (term, xi) in zip(figure.axes, truth.physical().items(), strict=True):
         was, moved = (dots.get_offsets()[0, 0] for dots in ax.collections)
@@ -100,7 +100,9 @@ def test_the_classical_rows_are_complete(row):
 
 def test_a_run_took_what_its_stages_took():
     (one,) = records.read_study("baselines")[:1]
-    assert results.spent(one) == pytest.approx(one.extra["fit_seconds"] + one.extra["select_seconds"])
+    assert results.processor_seconds(one) == pytest.approx(
+        one.extra["fit_seconds"] + one.extra["select_seconds"]
+    )
     figure = results.against_seconds({"WSINDy": records.read_study("baselines")})
     figure.canvas.draw()
     assert len(figure.axes) == 3

@@ -165,7 +165,7 @@ def test_the_chance_of_a_median_is_that_of_all_outcomes():
 def test_residuals_are_drawn_over_their_variances():
     rng = np.random.default_rng(0)
     variances = 10 ** rng.uniform(-6, 0, 400)
-    figure = svws.foretold(variances, np.sqrt(variances) * rng.standard_normal(400))
+    figure = svws.residuals_by_variance(variances, np.sqrt(variances) * rng.standard_normal(400))
     figure.canvas.draw()
     medians = figure.axes[0].lines[1].get_ydata()
     assert medians[-1] > 100 * medians[0]

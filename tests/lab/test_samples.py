@@ -150,8 +150,8 @@ def test_one_that_follows_a_wave_sees_it_stand():
     bump = np.exp(-((((x[:, None] - 0.7 * t + 30) % 60) - 30) ** 2) / 40)
     moving = replace(kdv, axes=(x,), t=t, u=bump)
     assert figures.products_needed(bump, 1e-3) > 5
-    assert figures.products_needed(figures.followed(moving, 0.7), 1e-3) == 1
-    np.testing.assert_allclose(figures.followed(moving, 0.0), bump, atol=1e-12)
+    assert figures.products_needed(figures.comoving(moving, 0.7), 1e-3) == 1
+    np.testing.assert_allclose(figures.comoving(moving, 0.0), bump, atol=1e-12)
 
 
 def _cells() -> dict[records.CellKey, records.Summary]:

@@ -353,11 +353,11 @@ def test_only_counts_that_cannot_become_the_papers_are_called_different() -> Non
     assert figures.missing({setting: _kdv_runs(TRUE)}) == {"DeepMoD, KdV-S20": list(TEST_SEEDS[1:])}
     (row,) = figures.stopping_table({setting: _kdv_runs(TRUE, ~ALL)}).rows
     assert row[1:] == ("1/2", "1/2", "2/2", "1/2")
-    stories = [figures.story(path) for path in _kdv_runs(TRUE, ~ALL).values()]
+    stories = [figures.describe_training(path) for path in _kdv_runs(TRUE, ~ALL).values()]
     assert stories[0].endswith("step 40: u*u_x, u_xxx")
     assert "then lost: first exact at step 10, in one stretch" in stories[1]
     assert len(figures.visits({setting: _kdv_runs(TRUE, ~ALL)}).rows) == 2
-    assert figures.settled(_kdv_runs(~ALL)[TEST_SEEDS[0]]) == 0.75
+    assert figures.last_change(_kdv_runs(~ALL)[TEST_SEEDS[0]]) == 0.75
 
 
 def test_settings_without_a_training_are_named_and_late_sparsity_is_magnified() -> None:
@@ -387,7 +387,7 @@ def test_the_ends_of_trainings_stand_beside_the_truth_with_their_recorded_errors
     path = replace(path, about={**path.about, "key": "known"}, fields=np.ones((1, 8, 6)))
     task = next(paths.paths(TEST_SEEDS))
     record = replace(runs.failure(task, ""), score={"e_u": 0.123})
-    truth, ended = baselines.ends([path], {"known": record}).axes
+    truth, ended = baselines.trained_fields([path], {"known": record}).axes
     assert paths.true_field(path).shape == (8, 6)
     titles = [ax.get_title() or ax.get_title(loc="left") for ax in (truth, ended)]  # as the style has it
     assert titles == ["the truth", "DeepMoD\n$E_u$ = 0.12"]

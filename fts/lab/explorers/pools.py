@@ -26,9 +26,9 @@ class PoolRuns(Payload):
     """The pools of all runs at one noise level."""
 
     def __init__(self, runs: Sequence[RunRecord]) -> None:
-        if not runs or any(one.error for one in runs):
+        if not runs or any(run.error for run in runs):
             raise ValueError("give at least one finished run: python -m fts.lab.studies symbolic makes them")
-        self.pools = [[_entry(one) for one in run.extra["pool"]] for run in runs]
+        self.pools = [[_entry(recorded) for recorded in run.extra["pool"]] for run in runs]
         u, truth = simulate(PROBLEM).u, problem(PROBLEM).equation
         info: dict[str, Any] = {
             "label": f"{runs[0].noise:.0%} noise, {runs[0].row} field".replace("%", " %"),
@@ -58,22 +58,27 @@ class PoolExplorer(Explorer):
     @property
     def chosen(self) -> dict[str, Any]:
         """The entry of the pool that the present penalty prefers, by NumPy."""
-        pool = self.source.pools[min(self.run, len(self.source.pools)) - 1]
-        return pool[int(np.argmin([one["risk"] + self.penalty * one["complexity"] for one in pool]))]
+        return min(self._pool, key=self._score)
+
+    @property
+    def _pool(self) -> list[dict[str, Any]]:
+        return self.source.pools[min(self.run, len(self.source.pools)) - 1]
+
+    def _score(self, entry: dict[str, Any]) -> float:
+        return entry["risk"] + self.penalty * entry["complexity"]
 
     def still(self) -> Figure:
         """Scores of the pool, and the chosen function beside the true one."""
         use_style()
         figure, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 0.45 * WIDTH))
-        pool = self.source.pools[min(self.run, len(self.source.pools)) - 1]
-        order = sorted(pool, key=lambda one: one["risk"] + self.penalty * one["complexity"])
-        names = [one["family"].replace("*", " ") for one in order]
-        left.barh(names, [one["risk"] for one in order], color=[PALETTE[0], *[INK] * (len(order) - 1)])
+        order = sorted(self._pool, key=self._score)
+        names, risks = (
+            [entry["family"].replace("*", " ") for entry in order],
+            [entry["risk"] for entry in order],
+        )
+        left.barh(names, risks, color=[PALETTE[0], *[INK] * (len(order) - 1)])
         left.barh(
-            names,
-            [self.penalty * one["complexity"] for one in order],
-            left=[one["risk"] for one in order],
-            color=PALETTE[1],
+            names, [self.penalty * entry["complexity"] for entry in order], left=risks, color=PALETTE[1]
         )
         left.invert_yaxis()
         left.tick_params(axis="y", labelsize=7)
@@ -87,9 +92,9 @@ class PoolExplorer(Explorer):
         return figure
 
 
-def _entry(one: dict[str, Any]) -> dict[str, Any]:
-    kept = {name: one[name] for name in ("family", "complexity", "numerator", "denominator")}
-    return kept | {"risk": float(np.mean(one["risks"]))}
+def _entry(recorded: dict[str, Any]) -> dict[str, Any]:
+    names = ("family", "complexity", "numerator", "denominator")
+    return {name: recorded[name] for name in names} | {"risk": float(np.mean(recorded["risks"]))}
 
 
 def _form(entry: dict[str, Any]) -> Form:

@@ -1,10 +1,8 @@
-"""Freeze against joint: two recorded trainings on the same samples -> a scrubber over both (chapter "paths").
+"""Recorded trainings and fields of fewer and fewer sensors -> explorers that step through them.
 
-A page carries every field at a few checkpoints, with eight bits per value: all that is shown, nothing else.
-
-Take sensors away: fields of fewer and fewer sensors by two kernels -> a slider (chapter "samples").
-
-A page carries both fields at every number of sensors, with eight bits per value, and the selected equations.
+"Freeze against joint" (chapter "paths"): two trainings on the same samples. "Take sensors away" (chapter
+"samples"): fields by two kernels, and the selected equations. A page carries every field at its stops, with
+eight bits per value: all that is shown, nothing else.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,13 +27,18 @@ from fts.params.paper import SHORT_NAMES
 from fts.paths.recorder import SupportPath
 from fts.plotting import WIDTH, use_style
 from fts.problems import metrics
-from fts.problems.problems import problem
+from fts.problems.problems import Problem, problem
 from fts.problems.trajectories import Trajectory, observe, simulate
 from fts.svws.select import select
 
 # Shares of the training that the slider stops at, from its beginning to its end.
 CHECKPOINTS = 30
 _LEVELS = 255.0
+KERNELS = ("separable", "travelling")
+_COLORS = dict(zip(KERNELS, (SEPARABLE, TRAVELLING), strict=True))
+# Points in x and in t that a page shows of a field.
+_SHAPE = (128, 81)
+_MOST_STOPS = 16
 
 
 class PathPair(Payload):
@@ -52,26 +55,16 @@ class PathPair(Payload):
         entry = problem(joint.about["problem"])
         self.library = entry.library
         truth = true_field(joint)
-        low, high = float(truth.min()), float(truth.max())
         arrays = {
-            "truth": levels(truth[None], np.array([[low, high]])),
+            "truth": _quantized("", truth[None])["_fields"],
             "true_xi": entry.equation.on(entry.library),
         }
         arrays |= _side("joint", joint) | _side("frozen", frozen)
         data = containers.pack_arrays("scrubber", {}, arrays)
-        domain = entry.domain
-        info = {
+        info = _info(entry, truth) | {
             "key": field_key(data),
             "label": _label(joint),
             "method": joint.about["row"],
-            "dimension": domain.dimension,
-            "shape": list(truth.shape),
-            "low": [*domain.low, domain.t0],
-            "high": [*domain.high, domain.t1],
-            "lowest": low,
-            "highest": high,
-            "library": [term_values(term) for term in entry.library],
-            "truth": true_places(entry.equation, entry.library),
         }
         super().__init__(data=data, info=info)
 
@@ -103,8 +96,8 @@ class FreezeAgainstJoint(Explorer):
         truth = true_field(pair.joint)
         rows = {
             "the truth": truth,
-            pair.info["method"]: pair.joint.fields[_places(pair.joint)[k]],
-            "adapter": pair.frozen.fields[_places(pair.frozen)[k]],
+            pair.info["method"]: pair.joint.fields[_checkpoints(pair.joint)[k]],
+            "adapter": pair.frozen.fields[_checkpoints(pair.frozen)[k]],
         }
         for column, (name, values) in enumerate(rows.items()):
             ax = figure.add_subplot(grid[0, column])
@@ -120,63 +113,6 @@ class FreezeAgainstJoint(Explorer):
         return figure
 
 
-def equation_at(path: SupportPath, checkpoint: int) -> Equation:
-    """The equation in force at one of the slider's stops."""
-    library = problem(path.about["problem"]).library
-    step = int(path.field_steps[_places(path)[checkpoint]])
-    chosen = np.flatnonzero(path.support_at(step))
-    return Equation(tuple(library[int(j)] for j in chosen), _coefficients(path, [step])[0][chosen])
-
-
-def _side(name: str, path: SupportPath) -> dict[str, np.ndarray]:
-    places = _places(path)
-    steps, fields = path.field_steps[places], path.fields[places]
-    flat = fields.reshape(len(fields), -1)
-    ranges = np.stack([flat.min(axis=1), flat.max(axis=1)], axis=1)
-    since, f1 = support_f1(path)
-    at = np.searchsorted(since, steps, side="right") - 1
-    return {
-        f"{name}_steps": steps.astype(np.int32),
-        f"{name}_fields": levels(fields, ranges),
-        f"{name}_ranges": ranges.astype(np.float32),
-        f"{name}_xi": _coefficients(path, steps.tolist()),
-        f"{name}_f1": f1[at],
-        f"{name}_since": since.astype(np.int32),
-        f"{name}_since_f1": f1.astype(np.float32),
-    }
-
-
-def _places(path: SupportPath) -> np.ndarray:
-    """The kept fields nearest to even shares of the training."""
-    shares = np.linspace(0, path.end, CHECKPOINTS)
-    return np.abs(path.field_steps[None, :] - shares[:, None]).argmin(axis=1)
-
-
-def _coefficients(path: SupportPath, steps: list[int]) -> Float[np.ndarray, "m J"]:
-    """Coefficients of the support, zero elsewhere; fields are kept at checks, which have them."""
-    rows = np.searchsorted(path.steps, steps)
-    support = np.stack([path.support_at(step) for step in steps])
-    return np.where(support, path.xi[rows].astype(float), 0.0)
-
-
-def levels(values: np.ndarray, ranges: np.ndarray) -> np.ndarray:
-    """Values in eight bits, each array between the two ends of its row of `ranges`."""
-    low, high = (side.reshape(-1, *[1] * (values.ndim - 1)) for side in ranges.T)
-    return np.rint((values - low) / np.where(high > low, high - low, 1.0) * _LEVELS).astype(np.uint8)
-
-
-def _label(path: SupportPath) -> str:
-    about: Any = path.about
-    return f"{about['row']}, {SHORT_NAMES[about['problem']]}-{about['protocol']}, seed {about['seed']}"
-
-
-KERNELS = ("separable", "travelling")
-_COLORS = dict(zip(KERNELS, (SEPARABLE, TRAVELLING), strict=True))
-# Points in x and in t that a page shows of a field.
-_SHAPE = (128, 81)
-_MOST_STOPS = 16
-
-
 class SensorSweep(Payload):
     """Fields of fewer and fewer sensors of one problem on a line, as bytes for a page.
 
@@ -189,52 +125,38 @@ class SensorSweep(Payload):
                 f"fields of {sorted(fields)} for {len(layouts)} layouts: give one per layout for each of "
                 f"{' and '.join(KERNELS)}"
             )
-        names = {one.problem for one in layouts}
+        names = {samples.problem for samples in layouts}
         if len(names) != 1 or None in names or not 1 < len(layouts) <= _MOST_STOPS:
             raise ValueError(f"{len(layouts)} layouts of {names}: give two to {_MOST_STOPS} of one benchmark")
         entry = problem(str(layouts[0].problem))
         self.trajectory, self.library = simulate(entry.name), entry.library
-        self.counts = [len(np.unique(one.x, axis=0)) for one in layouts]
+        self.counts = [len(np.unique(samples.x, axis=0)) for samples in layouts]
         self.fields = fields
-        self.found = {kernel: [_select(one, entry.name) for one in made] for kernel, made in fields.items()}
-        self.errors = {
-            kernel: [metrics.field_error(one, self.trajectory) for one in made]
-            for kernel, made in fields.items()
-        }
+        self.selected, self.errors = {}, {}
+        for kernel, made in fields.items():
+            self.selected[kernel] = [select(field, entry.name).equation for field in made]
+            self.errors[kernel] = [metrics.field_error(field, self.trajectory) for field in made]
         truth = _shown(self.trajectory)
-        low, high = float(truth.min()), float(truth.max())
-        arrays = {"truth": levels(truth[None], np.array([[low, high]]))}
+        arrays = {"truth": _quantized("", truth[None])["_fields"]}
         for kernel in KERNELS:
             arrays |= self._side(kernel, entry.equation)
         data = containers.pack_arrays("sensors", {}, arrays)
-        domain = entry.domain
-        info = {
+        info = _info(entry, truth) | {
             "key": field_key(data),
             "label": f"{SHORT_NAMES[entry.name]}, seed {layouts[0].seed}",
-            "dimension": domain.dimension,
-            "shape": list(_SHAPE),
-            "low": [*domain.low, domain.t0],
-            "high": [*domain.high, domain.t1],
-            "lowest": low,
-            "highest": high,
-            "library": [term_values(term) for term in entry.library],
-            "truth": true_places(entry.equation, entry.library),
             "counts": self.counts,
-            "sensors": [np.unique(one.x).round(4).tolist() for one in layouts],
+            "sensors": [np.unique(samples.x).round(4).tolist() for samples in layouts],
         }
         super().__init__(data=data, info=info)
 
     def _side(self, kernel: str, truth: Equation) -> dict[str, np.ndarray]:
-        values = np.stack([_on_page(one, self.trajectory) for one in self.fields[kernel]])
-        flat = values.reshape(len(values), -1)
-        ranges = np.stack([flat.min(axis=1), flat.max(axis=1)], axis=1)
-        found = self.found[kernel]
-        return {
-            f"{kernel}_fields": levels(values, ranges),
-            f"{kernel}_ranges": ranges.astype(np.float32),
-            f"{kernel}_xi": np.stack([one.on(self.library) for one in found]),
+        values = np.stack([_on_page(field, self.trajectory) for field in self.fields[kernel]])
+        equations = self.selected[kernel]
+        exact = [metrics.score(equation, truth).exact for equation in equations]
+        return _quantized(kernel, values) | {
+            f"{kernel}_xi": np.stack([equation.on(self.library) for equation in equations]),
             f"{kernel}_error": np.array(self.errors[kernel]),
-            f"{kernel}_exact": np.array([metrics.score(one, truth).exact for one in found], dtype=np.int32),
+            f"{kernel}_exact": np.array(exact, dtype=np.int32),
         }
 
 
@@ -253,7 +175,7 @@ class TakeSensorsAway(Explorer):
     @property
     def equations(self) -> dict[str, Equation]:
         """What is selected on either field at the present number of sensors."""
-        return {kernel: found[self.taken] for kernel, found in self.source.found.items()}
+        return {kernel: selected[self.taken] for kernel, selected in self.source.selected.items()}
 
     def still(self) -> Figure:
         """Both fields at the chosen number of sensors beside the truth, and their errors at all."""
@@ -289,19 +211,82 @@ def shipped_sweep(name: str, seed: int) -> SensorSweep:
     return SensorSweep(layouts, fields)
 
 
-def _select(field: FrozenField, name: str) -> Equation:
-    return select(field, name).equation
+def equation_at(path: SupportPath, checkpoint: int) -> Equation:
+    """The equation in force at one of the slider's stops."""
+    library = problem(path.about["problem"]).library
+    step = int(path.field_steps[_checkpoints(path)[checkpoint]])
+    chosen = np.flatnonzero(path.support_at(step))
+    return Equation(tuple(library[int(j)] for j in chosen), _coefficients(path, [step])[0][chosen])
 
 
-def _sensor_places(trajectory: Trajectory) -> list[np.ndarray]:
+def _side(name: str, path: SupportPath) -> dict[str, np.ndarray]:
+    places = _checkpoints(path)
+    steps, fields = path.field_steps[places], path.fields[places]
+    since, f1 = support_f1(path)
+    at = np.searchsorted(since, steps, side="right") - 1
+    return (
+        {f"{name}_steps": steps.astype(np.int32)}
+        | _quantized(name, fields)
+        | {
+            f"{name}_xi": _coefficients(path, steps.tolist()),
+            f"{name}_f1": f1[at],
+            f"{name}_since": since.astype(np.int32),
+            f"{name}_since_f1": f1.astype(np.float32),
+        }
+    )
+
+
+def _checkpoints(path: SupportPath) -> np.ndarray:
+    """The kept fields nearest to even shares of the training."""
+    shares = np.linspace(0, path.end, CHECKPOINTS)
+    return np.abs(path.field_steps[None, :] - shares[:, None]).argmin(axis=1)
+
+
+def _coefficients(path: SupportPath, steps: list[int]) -> Float[np.ndarray, "m J"]:
+    """Coefficients of the support, zero elsewhere; fields are kept at checks, which have them."""
+    rows = np.searchsorted(path.steps, steps)
+    support = np.stack([path.support_at(step) for step in steps])
+    return np.where(support, path.xi[rows].astype(float), 0.0)
+
+
+def _label(path: SupportPath) -> str:
+    about: Any = path.about
+    return f"{about['row']}, {SHORT_NAMES[about['problem']]}-{about['protocol']}, seed {about['seed']}"
+
+
+def _page_rows(trajectory: Trajectory) -> list[np.ndarray]:
     axes = (*trajectory.axes, trajectory.t)
     return [np.linspace(0, axis.size - 1, n).astype(int) for axis, n in zip(axes, _SHAPE, strict=True)]
 
 
 def _shown(trajectory: Trajectory) -> Float[np.ndarray, "nx nt"]:
-    return trajectory.u[np.ix_(*_sensor_places(trajectory))]
+    return trajectory.u[np.ix_(*_page_rows(trajectory))]
 
 
 def _on_page(field: FrozenField, trajectory: Trajectory) -> Float[np.ndarray, "nx nt"]:
     axes = (*trajectory.axes, trajectory.t)
-    return field.on_grid(*(axis[at] for axis, at in zip(axes, _sensor_places(trajectory), strict=True)))
+    return field.on_grid(*(axis[at] for axis, at in zip(axes, _page_rows(trajectory), strict=True)))
+
+
+def _info(entry: Problem, truth: np.ndarray) -> dict[str, Any]:
+    """What a page knows of a problem, and of the true field as shown."""
+    domain = entry.domain
+    return {
+        "dimension": domain.dimension,
+        "shape": list(truth.shape),
+        "low": [*domain.low, domain.t0],
+        "high": [*domain.high, domain.t1],
+        "lowest": float(truth.min()),
+        "highest": float(truth.max()),
+        "library": [term_values(term) for term in entry.library],
+        "truth": true_places(entry.equation, entry.library),
+    }
+
+
+def _quantized(name: str, fields: np.ndarray) -> dict[str, np.ndarray]:
+    """Fields in eight bits, each between its own lowest and highest value, and these ranges."""
+    flat = fields.reshape(len(fields), -1)
+    low, high = flat.min(axis=1, keepdims=True), flat.max(axis=1, keepdims=True)
+    levels = np.rint((flat - low) / np.where(high > low, high - low, 1.0) * _LEVELS).astype(np.uint8)
+    ranges = np.concatenate([low, high], axis=1).astype(np.float32)
+    return {f"{name}_fields": levels.reshape(fields.shape), f"{name}_ranges": ranges}

@@ -11,7 +11,7 @@ from fts.fields.frozen import FrozenField
 from fts.fields.network import NetworkFeatures
 from fts.params.paper import SHORT_NAMES
 from fts.params.types import AdapterParams
-from fts.plotting import INK, PALETTE, SIGNED_MAP, WIDTH, Table, table
+from fts.plotting import INK, PALETTE, SIGNED_MAP, WIDTH, Table, canvas, field_map, panel_row, table
 from fts.problems.metrics import field_error
 from fts.problems.trajectories import Trajectory
 
@@ -55,7 +55,7 @@ def training(field: FrozenField) -> Figure:
     if history is None:
         raise ValueError(f"a field by recipe {field.made.recipe!r} was not trained: it has no losses to draw")
     updates, errors = np.array(history.losses).T
-    figure, ax = plt.subplots(figsize=(WIDTH, 0.4 * WIDTH))
+    figure, ax = canvas(0.4)
     ax.semilogy(updates, errors)
     marks = {
         "$C$ starts to move": parameters["background_epochs"],
@@ -74,19 +74,16 @@ def training(field: FrozenField) -> Figure:
 
 def reconstruction(trajectory: Trajectory, field: FrozenField) -> Figure:
     """Reference, reconstruction and their difference over x and t, for a one-dimensional field."""
-    u = trajectory.u
-    estimate = field.on_grid(*trajectory.axes, trajectory.t)
-    figure, panels = plt.subplots(1, 3, figsize=(WIDTH, 0.5 * WIDTH), sharey=True)
+    (x,), t, u = trajectory.axes, trajectory.t, trajectory.u
+    estimate = field.on_grid(x, t)
+    figure, panels = panel_row(3, 0.5)
     limit = np.quantile(np.abs(estimate - u), 0.995)
     error = (f"error, ±{limit:.1g}", estimate - u, SIGNED_MAP)
     shown = [("reference", u, None), ("reconstruction", estimate, None), error]
     for ax, (title, values, cmap) in zip(panels, shown, strict=True):
         low, high = (-limit, limit) if cmap else (u.min(), u.max())
-        ax.pcolormesh(
-            trajectory.axes[0], trajectory.t, values.T, vmin=low, vmax=high, cmap=cmap, rasterized=True
-        )
-        ax.set(title=title, xlabel="$x$")
-        ax.spines[:].set_visible(False)
+        field_map(ax, x, t, values, vmin=low, vmax=high, cmap=cmap)
+        ax.set_title(title)
     panels[0].set_ylabel("$t$")
     return figure
 
@@ -94,22 +91,16 @@ def reconstruction(trajectory: Trajectory, field: FrozenField) -> Figure:
 def error_maps(trajectory: Trajectory, fields: Mapping[str, FrozenField]) -> Figure:
     """Absolute error of each field over x and t, in units of the deviation, on one logarithmic scale."""
     deviation = trajectory.u.std()
-    figure, panels = plt.subplots(1, len(fields), figsize=(WIDTH, 0.5 * WIDTH), sharey=True, squeeze=False)
+    figure, panels = panel_row(len(fields), 0.5)
     image = None
-    for ax, (title, field) in zip(panels[0], fields.items(), strict=True):
+    for ax, (title, field) in zip(panels, fields.items(), strict=True):
         error = np.abs(field.on_grid(*trajectory.axes, trajectory.t) - trajectory.u) / deviation
-        image = ax.pcolormesh(
-            trajectory.axes[0],
-            trajectory.t,
-            np.maximum(error, 1e-7).T,
-            norm=LogNorm(1e-6, 1),
-            rasterized=True,
-        )
-        ax.set(title=title, xlabel="$x$")
-        ax.spines[:].set_visible(False)
-    panels[0, 0].set_ylabel("$t$")
+        shown = np.maximum(error, 1e-7)
+        image = field_map(ax, trajectory.axes[0], trajectory.t, shown, norm=LogNorm(1e-6, 1))
+        ax.set_title(title)
+    panels[0].set_ylabel("$t$")
     if image is not None:
-        figure.colorbar(image, ax=panels[0], label="error / deviation", pad=0.02)
+        figure.colorbar(image, ax=panels, label="error / deviation", pad=0.02)
     return figure
 
 
@@ -117,14 +108,10 @@ def field_errors(
     errors: Mapping[tuple[str, str], Sequence[float]], published: Mapping[tuple[str, str], float]
 ) -> Table:
     """Median field error per regime beside the published one, with the range over the seeds."""
-    rows = [
-        (
-            f"{SHORT_NAMES[problem]}-{protocol}",
-            *(f"{v:.2g}" for v in _span(e)),
-            f"{published[problem, protocol]:.2g}",
-        )
-        for (problem, protocol), e in errors.items()
-    ]
+    rows = []
+    for (problem, protocol), values in errors.items():
+        numbers = min(values), float(np.median(values)), max(values), published[problem, protocol]
+        rows.append((f"{SHORT_NAMES[problem]}-{protocol}", *(f"{number:.2g}" for number in numbers)))
     return table(["regime", "lowest", "median", "highest", "the paper's median"], rows)
 
 
@@ -149,15 +136,15 @@ def settings(params: AdapterParams) -> Table:
 def recipes(fields: Mapping[str, FrozenField], seconds: Sequence[float], trajectory: Trajectory) -> Table:
     """Field error, time and stored numbers of each recipe's field."""
     rows = [
-        (name, f"{field_error(field, trajectory):.2g}", f"{spent:.1f}", f"{_size(field):,}")
-        for (name, field), spent in zip(fields.items(), seconds, strict=True)
+        (name, f"{field_error(field, trajectory):.2g}", f"{duration:.1f}", f"{_size(field):,}")
+        for (name, field), duration in zip(fields.items(), seconds, strict=True)
     ]
     return table(["recipe", "$E_u$", "seconds", "stored numbers"], rows)
 
 
 def predicted_error(t: np.ndarray, deviation: np.ndarray, error: np.ndarray, frames: np.ndarray) -> Figure:
     """Posterior deviation and actual error over time, with the observed frames as ticks below."""
-    figure, ax = plt.subplots(figsize=(WIDTH, 0.4 * WIDTH))
+    figure, ax = canvas(0.4)
     ax.semilogy(t, deviation, label="predicted")
     ax.semilogy(t, error, label="actual")
     floor = min(deviation.min(), error.min())
@@ -165,10 +152,6 @@ def predicted_error(t: np.ndarray, deviation: np.ndarray, error: np.ndarray, fra
     ax.set(xlabel="$t$", ylabel="error")
     ax.legend(loc="upper right", ncols=2)
     return figure
-
-
-def _span(values: Sequence[float]) -> tuple[float, float, float]:
-    return min(values), float(np.median(values)), max(values)
 
 
 def _size(field: FrozenField) -> int:

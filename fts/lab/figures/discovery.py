@@ -11,7 +11,7 @@ from fts.discovery.discover import Discovery
 from fts.equations.terms import parse_term
 from fts.lab.studies.calibration import VerdictCalibration
 from fts.lab.studies.records import RunRecord
-from fts.plotting import INK, PALETTE, WIDTH, Table, table
+from fts.plotting import INK, PALETTE, WIDTH, Table, canvas, table
 from fts.problems.problems import problem
 from fts.trajectory.comparison import ThawedEquation
 from fts.trajectory.integration import FORECAST
@@ -24,7 +24,7 @@ _COLORS = {"identified": PALETTE[2], "ambiguous": PALETTE[4], "not identifiable"
 
 def reconstruction(result: Discovery) -> Figure:
     """The frozen field over space and time, and where it was measured."""
-    figure, ax = plt.subplots(figsize=(WIDTH, 0.5 * WIDTH))
+    figure, ax = canvas(0.5)
     if result.field is None or result.observations is None:
         raise ValueError("no field was fitted: there is nothing to draw")
     domain = result.field.domain
@@ -40,31 +40,25 @@ def reconstruction(result: Discovery) -> Figure:
 def rivals(result: Discovery) -> Figure:
     """What the equation and its rivals leave unexplained, beside what noise or the field lets expect."""
     verdict = result.verdict
-    texts = [result.equation.latex, *(one.equation.latex for one in verdict.rivals)]
-    values = np.maximum([verdict.risk, *(one.risk for one in verdict.rivals)], _LEAST)
+    texts = [result.equation.latex, *(rival.equation.latex for rival in verdict.rivals)]
+    values = np.maximum([verdict.risk, *(rival.risk for rival in verdict.rivals)], _LEAST)
     figure, ax = plt.subplots(figsize=(WIDTH, 0.9 + 0.62 * len(texts)))
     colors = [_COLORS[verdict.status], *[INK] * len(verdict.rivals)]
-    places = np.arange(len(texts))[::-1]
+    heights = np.arange(len(texts))[::-1]
     left = 10 ** np.floor(np.log10(min(values.min(), max(verdict.expected, _LEAST))) - 0.5)
-    ax.barh(places - 0.15, values - left, left=left, height=0.3, color=colors)
-    for place, text in zip(places, texts, strict=True):
-        ax.text(left * 1.1, place + 0.1, f"${text}$", va="bottom", fontsize=11)
+    ax.barh(heights - 0.15, values - left, left=left, height=0.3, color=colors)
+    for height, text in zip(heights, texts, strict=True):
+        ax.text(left * 1.1, height + 0.1, f"${text}$", va="bottom", fontsize=11)
     if np.isfinite(verdict.expected):
-        ax.axvline(
-            max(verdict.expected, _LEAST), color=PALETTE[0], linestyle="--", label="expected of the truth"
-        )
+        expected = max(verdict.expected, _LEAST)
+        ax.axvline(expected, color=PALETTE[0], linestyle="--", label="expected of the truth")
         figure.legend(loc="outside upper right")
-    ax.set(
-        xscale="log",
-        xlim=(left, 10),
-        ylim=(-0.5, len(texts) - 0.2),
-        yticks=[],
-        xlabel=f"unexplained part of {'$u_t$' if verdict.of == 'u_t' else verdict.of}",
-    )
+    ax.set(xscale="log", xlim=(left, 10), ylim=(-0.5, len(texts) - 0.2), yticks=[])
+    ax.set_xlabel(f"unexplained part of {'$u_t$' if verdict.of == 'u_t' else verdict.of}")
     return figure
 
 
-def asked_for(followed: ThawedEquation, offered: Sequence[str]) -> Figure:
+def scores_of_missing_terms(followed: ThawedEquation, offered: Sequence[str]) -> Figure:
     """How many standard errors from zero the terms left out are that the samples ask for."""
     ranked = sorted(followed.wanted.items(), key=lambda pair: pair[1])
     names = [f"${parse_term(name).latex}$" for name, _ in ranked]
@@ -78,64 +72,55 @@ def asked_for(followed: ThawedEquation, offered: Sequence[str]) -> Figure:
 
 def verdict_table(records: Sequence[RunRecord]) -> Table:
     """How many runs were right, how many were called identified, and how many of those were wrong."""
-    groups: dict[tuple[str, str, str, float], list[RunRecord]] = {}
-    for one in records:
-        groups.setdefault((one.row, one.problem, one.protocol, one.noise), []).append(one)
+    groups: dict[tuple[str, str, str, float], list[bool]] = {}
+    identified: dict[tuple[str, str, str, float], list[bool]] = {}
+    for run in records:
+        setting, exact = (run.row, run.problem, run.protocol, run.noise), bool(run.score["exact"])
+        groups.setdefault(setting, []).append(exact)
+        if run.extra["notes"]["status"] == "identified":
+            identified.setdefault(setting, []).append(exact)
     rows = []
-    for (row, name, protocol, noise), made in groups.items():
-        said = [one for one in made if one.extra["notes"]["status"] == "identified"]
-        rows.append(
-            (
-                f"{problem(name).title} {protocol}",
-                row,
-                f"{noise:.0%}",
-                f"{sum(bool(one.score['exact']) for one in made)}/{len(made)}",
-                f"{len(said)}",
-                f"{sum(not one.score['exact'] for one in said)}",
-            )
-        )
+    for (row, name, protocol, noise), right in groups.items():
+        called = identified.get((row, name, protocol, noise), [])
+        counts = f"{sum(right)}/{len(right)}", len(called), len(called) - sum(called)
+        rows.append((f"{problem(name).title} {protocol}", row, f"{noise:.0%}", *counts))
     return table(("samples", "library", "noise", "right", "identified", "wrong and identified"), rows)
 
 
 def reliability(records: Sequence[RunRecord]) -> Figure:
     """How often the equation is right, by the margin of its verdict; bars are 95 % intervals."""
-    done = [one for one in records if not one.error and one.extra["margin"] is not None]
-    margin = np.clip([one.extra["margin"] for one in done], *_MARGINS)
-    right = np.array([one.score["exact"] for one in done])
+    judged = [run for run in records if not run.error and run.extra["margin"] is not None]
+    margin = np.clip([run.extra["margin"] for run in judged], *_MARGINS)
+    right = np.array([run.score["exact"] for run in judged])
     edges = np.array([0.0, 0.1, 0.3, 0.6, 1.0, 1.3, 1.8, 3.0, np.inf])
-    figure, ax = plt.subplots(figsize=(WIDTH, 0.5 * WIDTH))
+    figure, ax = canvas(0.5)
     for low, high in itertools.pairwise(edges):
         inside = (margin >= low) & (margin < high)
         if not inside.any():
             continue
         share, (bottom, top) = right[inside].mean(), _interval(right[inside])
         color = _COLORS["identified" if low >= 1 else "ambiguous"]
-        place = float(np.median(margin[inside]))
-        ax.plot([place, place], [bottom, top], color=color)
-        ax.plot(place, share, "o", color=color)
-        ax.annotate(f"{inside.sum()}", (place, 1.06), ha="center", fontsize=9)
+        middle = float(np.median(margin[inside]))
+        ax.plot([middle, middle], [bottom, top], color=color)
+        ax.plot(middle, share, "o", color=color)
+        ax.annotate(f"{inside.sum()}", (middle, 1.06), ha="center", fontsize=9)
     ax.axvline(1.0, color=INK, linestyle="--")
     ax.set(xscale="log", xlabel="margin of the verdict", ylabel="share that is right", ylim=(-0.03, 1.13))
     return figure
 
 
-def shares(levels: dict[str, VerdictCalibration], bands: dict[str, VerdictCalibration]) -> Figure:
+def verdict_shares(levels: dict[str, VerdictCalibration], bands: dict[str, VerdictCalibration]) -> Figure:
     """Identified equations that are right, and right ones that are identified, by noise and by samples."""
     figure, axes = plt.subplots(1, 2, figsize=(WIDTH, 0.45 * WIDTH), sharey=True)
     for ax, groups, label in zip(axes, (levels, bands), ("noise", "samples"), strict=True):
-        for move, color, text, pairs in (
-            (
-                -0.08,
-                "identified",
-                "right of identified",
-                [(g.identified - g.wrong, g.identified) for g in groups.values()],
-            ),
-            (0.08, "ambiguous", "identified of right", [(g.called, g.close) for g in groups.values()]),
-        ):
-            places = np.arange(len(pairs)) + move
-            for place, (part, whole) in zip(places, pairs, strict=True):
-                ax.plot([place, place], _interval(np.arange(whole) < part), color=_COLORS[color])
-            ax.plot(places, [part / whole for part, whole in pairs], "o", color=_COLORS[color], label=text)
+        right = [(group.identified - group.wrong, group.identified) for group in groups.values()]
+        called = [(group.called, group.close) for group in groups.values()]
+        shares = (("identified", "right of identified", right), ("ambiguous", "identified of right", called))
+        for shift, (color, text, pairs) in zip((-0.08, 0.08), shares, strict=True):
+            x, color = np.arange(len(pairs)) + shift, _COLORS[color]
+            for at, (part, whole) in zip(x, pairs, strict=True):
+                ax.plot([at, at], _interval(np.arange(whole) < part), color=color)
+            ax.plot(x, [part / whole for part, whole in pairs], "o", color=color, label=text)
         ax.set(xlabel=label, xticks=range(len(groups)), ylim=(0.5, 1.02))
         ax.set_xticklabels(groups, fontsize=8)
     axes[0].set_ylabel("share of problems")
@@ -145,19 +130,12 @@ def shares(levels: dict[str, VerdictCalibration], bands: dict[str, VerdictCalibr
 
 def by_group(groups: dict[str, VerdictCalibration], heading: str) -> Table:
     """The two numbers of the benchmark, for every group."""
-    rows = [
-        (
-            name,
-            one.runs,
-            f"{one.wrong}/{one.identified}",
-            f"{one.called}/{one.close}",
-            f"{one.covered}/{one.coefficients}",
-        )
-        for name, one in groups.items()
-    ]
-    return table(
-        (heading, "problems", "wrong of identified", "identified of right", "within two errors"), rows
-    )
+    rows = []
+    for name, group in groups.items():
+        wrong, called = f"{group.wrong}/{group.identified}", f"{group.called}/{group.close}"
+        rows.append((name, group.runs, wrong, called, f"{group.covered}/{group.coefficients}"))
+    header = (heading, "problems", "wrong of identified", "identified of right", "within two errors")
+    return table(header, rows)
 
 
 def samples_band(count: int) -> str:

@@ -50,16 +50,10 @@ def all_seeds(paths: Mapping[Setting, Mapping[int, SupportPath]]) -> Figure:
     A method that drops terms late has a narrow column more: the first eighth of what follows.
     """
     seeds = sorted({seed for runs in paths.values() for seed in runs})
-    columns = [place for setting, runs in paths.items() for place in _columns(setting, runs)]
-    figure, panels = plt.subplots(
-        len(seeds),
-        len(columns),
-        figsize=(WIDTH, 0.95 * len(seeds) + 0.7),
-        sharex="col",
-        sharey=True,
-        squeeze=False,
-        width_ratios=[1.0 if zoom is None else 0.6 for _, zoom in columns],
-    )
+    columns = [column for setting, runs in paths.items() for column in _columns(setting, runs)]
+    look = {"figsize": (WIDTH, 0.95 * len(seeds) + 0.7), "sharex": "col", "sharey": True, "squeeze": False}
+    widths = [1.0 if zoom is None else 0.6 for _, zoom in columns]
+    figure, panels = plt.subplots(len(seeds), len(columns), width_ratios=widths, **look)
     for axes, (setting, zoom) in zip(panels.T, columns, strict=True):
         row, name, protocol = setting
         place = f"{SHORT_NAMES[name]}-{protocol}"
@@ -90,38 +84,34 @@ def _sparse_share(path: SupportPath) -> float:
 def f1_line(ax: Axes, path: SupportPath, *, label: bool = False, zoom: Zoom | None = None) -> None:
     """F1 as it was, unsmoothed; exact stretches green, a star at the first, a circle at the end."""
     since, f1 = support_f1(path)
-    found = summarize_path(path)
+    summary = summarize_path(path)
     ax.step(np.append(since, path.end) / path.end, np.append(f1, f1[-1]), where="post", color=INK, lw=0.9)
-    for start, stop in found.intervals:
+    for start, stop in summary.intervals:
         ax.plot([start / path.end, max(stop, start) / path.end], [1, 1], color=_EXACT, lw=3.2)
     low, high = zoom or (0.0, 1.0)
-    if found.first is not None and low <= found.first / path.end <= high:
-        ax.plot(found.first / path.end, 1, "*", color=_EXACT, ms=11, zorder=4, clip_on=False)
+    if summary.first is not None and low <= summary.first / path.end <= high:
+        ax.plot(summary.first / path.end, 1, "*", color=_EXACT, ms=11, zorder=4, clip_on=False)
         if label:
-            side = "left" if found.first < 0.5 * (low + high) * path.end else "right"
+            early = summary.first < 0.5 * (low + high) * path.end
+            look = {"xytext": (7 if early else -7, 4), "ha": "left" if early else "right", "fontsize": 8}
             ax.annotate(
-                f"{found.first:,}",
-                (found.first / path.end, 1),
-                xytext=(7 if side == "left" else -7, 4),
-                textcoords="offset points",
-                ha=side,
-                fontsize=8,
+                f"{summary.first:,}", (summary.first / path.end, 1), textcoords="offset points", **look
             )
     if zoom is None:
-        color = _EXACT if found.terminal else _WRONG
+        color = _EXACT if summary.terminal else _WRONG
         ax.plot(1, f1[-1], "o", color=color, ms=6, zorder=5, clip_on=False)
     ax.set(xlim=zoom or (0, 1.01), ylim=(-0.06, 1.35), yticks=[0, 1])
 
 
-def story(path: SupportPath) -> str:
+def describe_training(path: SupportPath) -> str:
     """One training in words: when its support was exact, and what it ended with."""
-    found = summarize_path(path)
+    summary = summarize_path(path)
     ended = ", ".join(path.names_at(path.end)) or "no term"
     when = f"best F1 on the way {best(path):.2f}"
-    if found.first is not None:
-        stretches = f"{len(found.intervals)} stretches" if len(found.intervals) > 1 else "one stretch"
-        when = f"first exact at step {found.first:,}, in {stretches}"
-    return f"seed {path.about['seed']}, {_WORDS[found.behavior]}: {when}; step {path.end:,}: {ended}"
+    if summary.first is not None:
+        stretches = f"{len(summary.intervals)} stretches" if len(summary.intervals) > 1 else "one stretch"
+        when = f"first exact at step {summary.first:,}, in {stretches}"
+    return f"seed {path.about['seed']}, {_WORDS[summary.behavior]}: {when}; step {path.end:,}: {ended}"
 
 
 def best(path: SupportPath) -> float:
@@ -129,7 +119,7 @@ def best(path: SupportPath) -> float:
     return float(support_f1(path)[1].max())
 
 
-def settled(path: SupportPath) -> float:
+def last_change(path: SupportPath) -> float:
     """The share of the training after which the support never changed again."""
     return float(path.since[-1] / path.end)
 
@@ -139,10 +129,11 @@ def table_s9(paths: Mapping[Setting, Mapping[int, SupportPath]]) -> Table:
     theirs, lines = published.paths(), []
     for setting, runs in paths.items():
         got = counts([summarize_path(path) for path in runs.values()])
-        cells = [
-            _of(got[name], got["runs"]) + (f" ({_count(theirs[setting][name])})" if setting in theirs else "")
-            for name in _NAMES
-        ]
+        cells = [_of(got[name], got["runs"]) for name in _NAMES]
+        if setting in theirs:
+            cells = [
+                f"{ours} ({_count(theirs[setting][name])})" for ours, name in zip(cells, _NAMES, strict=True)
+            ]
         lines.append((setting[0], f"{SHORT_NAMES[setting[1]]}-{setting[2]}", *cells))
     return table(["method", "setting", *_NAMES.values()], lines)
 
@@ -155,18 +146,15 @@ def differences(paths: Mapping[Setting, Mapping[int, SupportPath]]) -> list[str]
         got = counts([summarize_path(path) for path in runs.values()])
         for name, theirs in cells.items():
             if theirs is not None and not got[name] <= theirs <= got[name] + len(TEST_SEEDS) - len(runs):
-                lines.append(
-                    f"{title(setting)}, {_NAMES[name]}: {got[name]}/{got['runs']}, the paper {theirs}/5"
-                )
+                ours = f"{got[name]}/{got['runs']}"
+                lines.append(f"{title(setting)}, {_NAMES[name]}: {ours}, the paper {theirs}/5")
     return lines
 
 
 def missing(paths: Mapping[Setting, Mapping[int, SupportPath]]) -> dict[str, list[int]]:
     """Seeds whose training is not recorded yet, by setting."""
-    lacking = {
-        title(setting): [seed for seed in TEST_SEEDS if seed not in runs] for setting, runs in paths.items()
-    }
-    return {name: seeds for name, seeds in lacking.items() if seeds}
+    lacking = ((setting, [s for s in TEST_SEEDS if s not in runs]) for setting, runs in paths.items())
+    return {title(setting): seeds for setting, seeds in lacking if seeds}
 
 
 def stopping_table(paths: Mapping[Setting, Mapping[int, SupportPath]]) -> Table:
@@ -184,11 +172,11 @@ def visits(paths: Mapping[Setting, Mapping[int, SupportPath]]) -> Table:
     lines = []
     for setting, runs in paths.items():
         for seed, path in runs.items():
-            found = summarize_path(path)
-            exact = sum(stop - start for start, stop in found.intervals) / path.end
-            first = "–" if found.first is None else f"{found.first:,} of {path.end:,}"
+            summary = summarize_path(path)
+            exact = sum(stop - start for start, stop in summary.intervals) / path.end
+            first = "–" if summary.first is None else f"{summary.first:,} of {path.end:,}"
             ended = ", ".join(path.names_at(path.end)) or "no term"
-            lines.append((title(setting), seed, found.behavior, first, f"{exact:.0%}", ended))
+            lines.append((title(setting), seed, summary.behavior, first, f"{exact:.0%}", ended))
     return table(["training", "seed", "behavior", "first exact", "exact for", "ended with"], lines)
 
 

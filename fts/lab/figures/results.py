@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from fts.lab.studies.published import REGIMES, Published
 from fts.lab.studies.records import CellKey, RunRecord, Summary
 from fts.params.paper import SHORT_NAMES, TEST_SEEDS
-from fts.plotting import INK, PALETTE, WIDTH
+from fts.plotting import INK, PALETTE, WIDTH, legend_above, panel_row
 from fts.problems.trajectories import Trajectory, observe, simulate
 
 # Runs of a row over all regimes.
@@ -21,16 +21,18 @@ _BROWN = "#8C564B"  # an eighth color, for an eighth method
 TITLES = {name: SHORT_NAMES[name] for name in ("kdv", "ks", "ad")}
 
 
-def crossed(found: Mapping[CellKey, Summary], fields: Sequence[str], selectors: Sequence[str]) -> Figure:
+def recovery_matrix(
+    cells: Mapping[CellKey, Summary], fields: Sequence[str], selectors: Sequence[str]
+) -> Figure:
     """Exact recoveries over all regimes: fields down, selectors across, clean observations and noisy ones."""
     figure, panels = plt.subplots(2, 1, figsize=(WIDTH, 0.85 * WIDTH), sharex=True)
-    totals = recovered(found, fields, selectors)
+    totals = recovery_counts(cells, fields, selectors)
     for ax, (noise, counts) in zip(panels, totals.items(), strict=True):
         ax.imshow(counts / _RUNS, vmin=0, vmax=1, aspect="auto")
         for (i, j), count in np.ndenumerate(counts):
             color = "black" if count > 0.6 * _RUNS else "white"
             ax.annotate(f"{count}/{_RUNS}", (j, i), ha="center", va="center", color=color)
-        ax.set_xticks(range(len(selectors)), [one.replace(" ", "\n", 1) for one in selectors])
+        ax.set_xticks(range(len(selectors)), [name.replace(" ", "\n", 1) for name in selectors])
         ax.set_yticks(range(len(fields)), fields)
         ax.set_title(f"{noise:.0%} noise" if noise else "clean")
         ax.spines[:].set_visible(False)
@@ -38,75 +40,77 @@ def crossed(found: Mapping[CellKey, Summary], fields: Sequence[str], selectors: 
     return figure
 
 
-def recovered(
-    found: Mapping[CellKey, Summary], fields: Sequence[str], selectors: Sequence[str]
+def recovery_counts(
+    cells: Mapping[CellKey, Summary], fields: Sequence[str], selectors: Sequence[str]
 ) -> dict[float, Int[np.ndarray, "fields selectors"]]:
     """Exact recoveries over all regimes by noise level; a crossing that is not complete is refused."""
-    totals = {}
-    for noise in (0.0, 0.1):
-        cells = [[_cells_of(found, f"{field}, {one}", noise) for one in selectors] for field in fields]
-        totals[noise] = np.array([[sum(cell.exact for cell in row) for row in line] for line in cells])
-    return totals
+    return {
+        noise: np.array(
+            [[_recovered(cells, f"{field}, {selector}", noise) for selector in selectors] for field in fields]
+        )
+        for noise in (0.0, 0.1)
+    }
 
 
-def against_seconds(found: Mapping[str, Sequence[RunRecord]]) -> Figure:
+def against_seconds(methods: Mapping[str, Sequence[RunRecord]]) -> Figure:
     """Coefficient error of every run against the seconds it took to fit and select, one color per method."""
-    figure, panels = plt.subplots(1, 3, figsize=(WIDTH, 0.48 * WIDTH), sharey=True, sharex=True)
+    figure, panels = panel_row(3, 0.48, sharex=True)
     for ax, (problem, title) in zip(panels, TITLES.items(), strict=True):
-        for color, (label, runs) in zip((*PALETTE, INK, _BROWN), found.items(), strict=False):
+        for color, (label, runs) in zip((*PALETTE, INK, _BROWN), methods.items(), strict=False):
             mine = [one for one in runs if one.problem == problem and one.score]
             for exact, marker in ((True, "o"), (False, "x")):
                 some = [one for one in mine if one.score["exact"] == exact]
-                seconds, errors = [spent(one) for one in some], [one.score["e_xi"] for one in some]
+                seconds, errors = (
+                    [processor_seconds(one) for one in some],
+                    [one.score["e_xi"] for one in some],
+                )
                 ax.loglog(seconds, errors, marker, color=color, markersize=4, label=label if exact else None)
         ax.set(title=title, xlabel="seconds")
     panels[0].set_ylabel(r"$E_\xi$")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    legend_above(figure, panels[0])
     return figure
 
 
-def spent(run: RunRecord) -> float:
+def processor_seconds(run: RunRecord) -> float:
     """Seconds of the core to fit and to select, where the run says so; else all it took by the clock."""
     fit, select = run.extra.get("fit_seconds"), run.extra.get("select_seconds")
     # A method that trains field and equation together has no second stage.
     return run.seconds if fit is None else fit + (select or 0.0)
 
 
-def _cells_of(found: Mapping[CellKey, Summary], row: str, noise: float) -> list[Summary]:
-    cells = [found[row, *regime, noise] for regime in REGIMES if (row, *regime, noise) in found]
-    if sum(cell.runs for cell in cells) != _RUNS:
+def _recovered(cells: Mapping[CellKey, Summary], row: str, noise: float) -> int:
+    summaries = [cells[row, *regime, noise] for regime in REGIMES if (row, *regime, noise) in cells]
+    if sum(summary.runs for summary in summaries) != _RUNS:
         raise ValueError(f"{row} at {noise:.0%} noise is not complete: run python -m fts.lab.studies crossed")
-    return cells
+    return sum(summary.exact for summary in summaries)
 
 
 def layouts(tested: Sequence[RunRecord], further: Sequence[RunRecord], published: Published) -> Figure:
     """Coefficient error against the widest gap between sensors, beside the paper's median."""
-    problems = list(dict.fromkeys(one.problem for one in further))
-    figure, panels = plt.subplots(1, len(problems), figsize=(WIDTH, 0.55 * WIDTH), sharey=True, squeeze=False)
-    for ax, name in zip(panels[0], problems, strict=True):
+    problems = list(dict.fromkeys(run.problem for run in further))
+    figure, panels = panel_row(len(problems), 0.55)
+    for ax, name in zip(panels, problems, strict=True):
         trajectory = simulate(name)
-        for label, runs, style, color in (
-            ("test seeds", tested, "o", PALETTE[1]),
-            ("further layouts", further, ".", PALETTE[0]),
-        ):
-            mine = [one for one in runs if one.problem == name and one.score]
-            gaps = [_widest_gap(trajectory, one) for one in mine]
-            ax.semilogy(gaps, [one.score["e_xi"] for one in mine], style, color=color, label=label)
+        groups = (("test seeds", tested, "o", PALETTE[1]), ("further layouts", further, ".", PALETTE[0]))
+        for label, runs, style, color in groups:
+            scored = [run for run in runs if run.problem == name and run.score]
+            gaps = [_widest_gap(trajectory, run) for run in scored]
+            ax.semilogy(gaps, [run.score["e_xi"] for run in scored], style, color=color, label=label)
         ax.axhline(published_median(published, name), color=INK, linewidth=1, label="the paper's median")
         ax.set(title=TITLES[name])
     figure.supxlabel("widest gap between sensors", color=INK, fontsize=12)
-    panels[0, 0].set_ylabel(r"$E_\xi$")
-    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    panels[0].set_ylabel(r"$E_\xi$")
+    legend_above(figure, panels[0])
     return figure
 
 
-def density(found: Mapping[CellKey, Summary], rows: Mapping[str, str]) -> Figure:
+def density(cells: Mapping[CellKey, Summary], rows: Mapping[str, str]) -> Figure:
     """Exact recoveries and field error against sensor density, one column per problem, one curve per row."""
     figure, panels = plt.subplots(2, 3, figsize=(WIDTH, 0.75 * WIDTH), sharey="row", sharex="col")
     for column, (problem, title) in enumerate(TITLES.items()):
         top, bottom = panels[:, column]
         for color, (label, method) in zip(PALETTE, rows.items(), strict=False):
-            points = densities(found, method, problem)
+            points = densities(cells, method, problem)
             percents = list(points)
             top.plot(percents, [p.exact / p.runs for p in points.values()], ".-", color=color, label=label)
             bottom.plot(percents, [p.e_u for p in points.values()], ".-", color=color)
@@ -114,7 +118,7 @@ def density(found: Mapping[CellKey, Summary], rows: Mapping[str, str]) -> Figure
             bottom.fill_between(percents, low, high, color=color, alpha=0.2, linewidth=0)
         top.set(title=title, ylim=(-0.06, 1.06))
         bottom.set(xlabel="sensors, %")
-        measured = _measured(found, problem)
+        measured = _measured(cells, problem)
         if measured:
             top.set_xscale("log")
             bottom.set(xscale="log", yscale="log")
@@ -123,7 +127,7 @@ def density(found: Mapping[CellKey, Summary], rows: Mapping[str, str]) -> Figure
             top.annotate("not run", (0.5, 0.5), xycoords="axes fraction", ha="center")
     panels[0, 0].set_ylabel("exact")
     panels[1, 0].set_ylabel("$E_u$")
-    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    legend_above(figure, panels[0, 0])
     return figure
 
 
@@ -140,21 +144,21 @@ def published_median(published: Published, name: str, protocol: str = "S20") -> 
     return median
 
 
-def densities(found: Mapping[CellKey, Summary], method: str, problem: str) -> dict[float, Summary]:
+def densities(cells: Mapping[CellKey, Summary], method: str, problem: str) -> dict[float, Summary]:
     """Cells of a method on a problem by the percentage of its sensors, sparsest first."""
     places = {
         float(place[2].removeprefix("S")): summary
-        for place, summary in found.items()
+        for place, summary in cells.items()
         if place[0] == method and place[1] == problem and place[2].startswith("S")
     }
     return dict(sorted(places.items()))
 
 
-def _measured(found: Mapping[CellKey, Summary], problem: str) -> list[float]:
-    return sorted({float(place[2][1:]) for place in found if place[1] == problem and place[2][0] == "S"})
+def _measured(cells: Mapping[CellKey, Summary], problem: str) -> list[float]:
+    return sorted({float(place[2][1:]) for place in cells if place[1] == problem and place[2][0] == "S"})
 
 
 def _plain_ticks(ax: Axes, percents: Sequence[float]) -> None:
-    kept = list(percents[::2]) if len(percents) > 5 else list(percents)
-    ax.set_xticks(kept, [f"{p:g}" for p in kept])
+    labelled = percents[::2] if len(percents) > 5 else percents
+    ax.set_xticks(labelled, [f"{percent:g}" for percent in labelled])
     ax.minorticks_off()

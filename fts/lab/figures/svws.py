@@ -4,14 +4,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Float
-from matplotlib import pyplot as plt
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from fts.equations.equation import Equation
 from fts.fields.frozen import Field
 from fts.params.types import WeakParams
-from fts.plotting import INK, PALETTE, WIDTH, Table, support_text, table
+from fts.plotting import INK, PALETTE, Table, canvas, panel_row, support_text, table
 from fts.plotting import proposals as proposals
 from fts.plotting import recurrence as recurrence
 from fts.plotting import risks as risks
@@ -68,7 +67,7 @@ def residual_tails(residual: Float[np.ndarray, " m"]) -> Figure:
     sizes = np.sort(np.abs(residual))
     levels = (np.arange(len(sizes)) + 0.5) / len(sizes)
     scale = 1.4826 * float(np.median(sizes))
-    figure, ax = plt.subplots(figsize=(WIDTH, 0.42 * WIDTH))
+    figure, ax = canvas(0.42)
     ax.loglog(norm.ppf(0.5 + levels / 2), sizes / scale, ".", markersize=3, color=PALETTE[0])
     ends = norm.ppf(0.5 + levels[[0, -1]] / 2)
     ax.plot(ends, ends, color=INK, linewidth=1)
@@ -87,7 +86,7 @@ def where_rows_fail(
 ) -> Figure:
     """Left the field's error over x and t, right the patches by the weight the robust refit gives them."""
     x, t = axes
-    figure, panels = plt.subplots(1, 2, figsize=(WIDTH, 0.5 * WIDTH), sharey=True)
+    figure, panels = panel_row(2, 0.5)
     error = np.abs(field.on_grid(x, t) - truth)
     mesh = panels[0].pcolormesh(x, t, error.T, vmin=0, vmax=np.quantile(error, 0.99), rasterized=True)
     figure.colorbar(mesh, ax=panels[0], location="bottom", label=r"$|\hat u - u|$")
@@ -115,9 +114,9 @@ def error_under(
     return np.array([error[np.ix_(*box)].mean() for box in boxes])
 
 
-def foretold(variances: Float[np.ndarray, " m"], residual: Float[np.ndarray, " m"]) -> Figure:
+def residuals_by_variance(variances: Float[np.ndarray, " m"], residual: Float[np.ndarray, " m"]) -> Figure:
     """Sizes of the rows' residuals against the field's variance under their kernels, with running medians."""
-    figure, ax = plt.subplots(figsize=(WIDTH, 0.42 * WIDTH))
+    figure, ax = canvas(0.42)
     sizes = np.abs(residual)
     ax.loglog(variances, sizes, ".", markersize=2, color=PALETTE[0], alpha=0.4, rasterized=True)
     groups = np.array_split(np.argsort(variances), 20)

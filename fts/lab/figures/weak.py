@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Float
-from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -13,7 +12,7 @@ from fts.domain import Domain, grid_points
 from fts.equations.terms import Library, Term
 from fts.fields.frozen import Field
 from fts.params.types import WeakParams
-from fts.plotting import INK, PALETTE, WIDTH, Table, table
+from fts.plotting import INK, PALETTE, Table, canvas, legend_above, legend_beside, panel_row, table
 from fts.weak.assembly import WeakSystem
 from fts.weak.bounds import EntryBounds
 from fts.weak.test_functions import bump, patch_centers, quadrature
@@ -44,21 +43,21 @@ def geometries(given: Mapping[str, WeakParams]) -> Table:
 def bumps(powers: Sequence[int], orders: Sequence[int]) -> Figure:
     """rho_p and its derivatives, scaled to their largest values; one panel per order, a curve per power."""
     s = np.linspace(-1.2, 1.2, 481)
-    figure, panels = plt.subplots(1, len(orders), figsize=(WIDTH, 0.4 * WIDTH), sharey=True, squeeze=False)
-    for ax, order in zip(panels[0], orders, strict=True):
+    figure, panels = panel_row(len(orders), 0.4)
+    for ax, order in zip(panels, orders, strict=True):
         for p, color in zip(powers, PALETTE, strict=False):
             values = bump(s, p, order)
             ax.plot(s, values / np.abs(values).max(), color=color, label=f"$p = {p}$")
         ax.set_title(r"$\rho_p$" if order == 0 else rf"$\rho_p^{{({order})}}$")
         ax.set(xlabel="$s$", xticks=[-1, 0, 1], yticks=[-1, 0, 1])
         ax.axhline(0, color=INK, linewidth=0.5)
-    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=len(powers))
+    legend_above(figure, panels[0], len(powers))
     return figure
 
 
 def patch(field: Field, params: WeakParams, phase: Float[np.ndarray, " d1"], row: int) -> Figure:
     """The field with the centers of a system's patches (left), one patch with its test function (right)."""
-    figure, (whole, near) = plt.subplots(1, 2, figsize=(WIDTH, 0.48 * WIDTH))
+    figure, (whole, near) = panel_row(2, 0.48, sharey=False)
     domain = field.domain
     (hx, ht), p = params.half_widths, params.power
     centers = grid_points(tuple(patch_centers(domain, params, phase)))
@@ -78,7 +77,7 @@ def patch(field: Field, params: WeakParams, phase: Float[np.ndarray, " d1"], row
 
 def shifted(domain: Domain, params: WeakParams, phases: Float[np.ndarray, "n d1"]) -> Figure:
     """Patch centers of several systems in a corner of the domain; the box is one spacing."""
-    figure, ax = plt.subplots(figsize=(WIDTH, 0.45 * WIDTH))
+    figure, ax = canvas(0.45)
     for phase, color in zip(phases, PALETTE, strict=False):
         x, t = (axis[:4] for axis in patch_centers(domain, params, phase))
         grid = grid_points((x, t))
@@ -87,7 +86,7 @@ def shifted(domain: Domain, params: WeakParams, phases: Float[np.ndarray, "n d1"
     (x0, x1), (t0, t1) = corner
     ax.add_patch(Rectangle((x0, t0), x1 - x0, t1 - t0, fill=False, edgecolor=INK, linestyle=":"))
     ax.set(xlabel="$x$", ylabel="$t$")
-    ax.legend(title="phase", loc="center left", bbox_to_anchor=(1.0, 0.5), handletextpad=0.1)
+    legend_beside(ax, title="phase", handletextpad=0.1)
     return figure
 
 
@@ -98,7 +97,7 @@ def noise(
     library: Library,
 ) -> Figure:
     """Relative error of every column against the noise: pointwise derivatives (left), weak form (right)."""
-    figure, panels = plt.subplots(1, 2, figsize=(WIDTH, 0.5 * WIDTH), sharey=True, sharex=True)
+    figure, panels = panel_row(2, 0.5, sharex=True)
     for ax, errors, title in zip(panels, (strong, weak), ("strong form", "weak form"), strict=True):
         for j, term in enumerate(library):
             ax.loglog(levels, errors[:, j], "o-", color=PALETTE[j], markersize=4, label=f"${term.latex}$")
@@ -106,14 +105,14 @@ def noise(
         ax.set(title=title)
     figure.supxlabel("noise / deviation of $u$", color=INK, fontsize=12)
     panels[0].set_ylabel("relative error")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(library))
+    legend_above(figure, panels[0], len(library))
     return figure
 
 
 def bounds(ours: WeakSystem, reference: WeakSystem, bound: EntryBounds) -> Figure:
     """Every entry's actual error against its bound; on the diagonal the bound would be attained."""
     actual = np.abs(ours.A - reference.A)
-    figure, ax = plt.subplots(figsize=(0.75 * WIDTH, 0.6 * WIDTH))
+    figure, ax = canvas(0.6, 0.75)
     drawn = [j for j in range(len(ours.library)) if bound.A[:, j].any()]
     for j, color in zip(drawn, [*PALETTE, INK], strict=False):
         ax.loglog(bound.A[:, j], actual[:, j], ".", color=color, markersize=3.5)
@@ -121,7 +120,7 @@ def bounds(ours: WeakSystem, reference: WeakSystem, bound: EntryBounds) -> Figur
     ends = np.array([bound.A[:, drawn].min(), bound.A.max()])
     ax.plot(ends, ends, color=INK, linewidth=0.8)
     ax.set(xlabel="bound", ylabel="actual error", ylim=(1e-4 * ends[0], 2 * ends[1]))
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), handletextpad=0.1)
+    legend_beside(ax, handletextpad=0.1)
     return figure
 
 
@@ -129,7 +128,7 @@ def convergence(
     nodes: Sequence[int], errors: Float[np.ndarray, "sizes J"], library: Library, order: float
 ) -> Figure:
     """Relative quadrature error of every column against the nodes per axis, with a slope to compare."""
-    figure, ax = plt.subplots(figsize=(0.75 * WIDTH, 0.5 * WIDTH))
+    figure, ax = canvas(0.5, 0.75)
     for j, term in enumerate(library):
         ax.loglog(nodes, errors[:, j], "o-", color=PALETTE[j], markersize=4, label=f"${term.latex}$")
     n = np.array(nodes, dtype=float)
@@ -142,7 +141,7 @@ def convergence(
 
 def rules(nodes: Sequence[int], errors: Mapping[str, Sequence[float]]) -> Figure:
     """Relative error of the worst column against the nodes per axis, for each quadrature rule."""
-    figure, ax = plt.subplots(figsize=(0.75 * WIDTH, 0.45 * WIDTH))
+    figure, ax = canvas(0.45, 0.75)
     for color, (rule, values) in zip(PALETTE, errors.items(), strict=False):
         ax.loglog(nodes, values, "o-", color=color, markersize=4, label=rule)
     _label_nodes(ax, nodes)
@@ -153,7 +152,7 @@ def _label_nodes(ax: Axes, nodes: Sequence[int]) -> None:
     ax.set(xlabel="nodes per axis", ylabel="relative error")
     ax.set_xticks(nodes, [str(each) for each in nodes])
     ax.minorticks_off()
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    legend_beside(ax)
 
 
 def _map(ax: Axes, field: Field, x: tuple[float, float], t: tuple[float, float]) -> None:
