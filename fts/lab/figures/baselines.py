@@ -18,7 +18,15 @@ from fts.paths.recorder import SupportPath
 from fts.plotting import INK, PALETTE, Table, panel_row, table
 
 # What the methods call the stages of their training.
-_STAGES = "max_iterations adam_steps lbfgs_iterations cycles cycle_steps burn_in sparsification".split()
+_STAGES = [
+    "max_iterations",
+    "adam_steps",
+    "lbfgs_iterations",
+    "cycles",
+    "cycle_steps",
+    "burn_in",
+    "sparsification",
+]
 # Shares of a true coefficient that are drawn where they are.
 _SHARES = (-0.2, 1.4)
 
