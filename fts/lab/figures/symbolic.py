@@ -181,7 +181,7 @@ def rivals_exponents(runs: Iterable[RunRecord]) -> Table:
     """Mean and sample deviation of the exponent over the runs that recover the power law."""
     return _rivals(
         runs,
-        lambda pysr: _spread(*pysr[2], 3, "none"),
+        lambda pysr: _spread(pysr[2][0], pysr[2][1], 3, "none"),
         lambda cell: _spread(cell.m, cell.m_deviation, 3, "none") if cell else "not run",
     )
 

@@ -86,10 +86,11 @@ def sparse_recoveries(
     """Recoveries with 43 terms from a fifth of the samples, and how many runs say that it is too little."""
     doubts = Counter((run.problem, run.protocol, run.noise) for run in runs if "doubt" in run.extra["notes"])
     rows = []
-    for (row, *regime), cell in _sorted(cells):
-        if row == "43 terms" and regime[1] != "S100":
-            doubted = f"{doubts[tuple(regime)]}/{cell.runs}"
-            rows.append((*_samples(*regime), _exact(single["svws", *regime]), _exact(cell), doubted))
+    for (row, name, protocol, noise), cell in _sorted(cells):
+        if row == "43 terms" and protocol != "S100":
+            one, doubted = single["svws", name, protocol, noise], doubts[name, protocol, noise]
+            texts = _exact(one), _exact(cell), f"{doubted}/{cell.runs}"
+            rows.append((*_samples(name, protocol, noise), *texts))
     return table(("samples", "noise", *_RULES, "doubted"), rows)
 
 
@@ -144,11 +145,11 @@ def groups(record: Mapping[str, Any]) -> Table:
 def paper_libraries(cells: Mapping[CellKey, Summary], before: Mapping[CellKey, Summary]) -> Table:
     """Recoveries and median errors with the paper's libraries, beside those of one kernel field."""
     rows = []
-    for (row, *regime), cell in _sorted(cells):
+    for (row, name, protocol, noise), cell in _sorted(cells):
         if row == "paper's terms":
-            pair = before["kernel", *regime], cell
+            pair = before["kernel", name, protocol, noise], cell
             texts = (f"{_exact(summary)}, {summary.e_xi:.2g}" for summary in pair)
-            rows.append((*_samples(*regime), *texts))
+            rows.append((*_samples(name, protocol, noise), *texts))
     return table(("samples", "noise", *_RULES), rows)
 
 
