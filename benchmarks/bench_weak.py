@@ -11,8 +11,7 @@ from _timing import copy_bandwidth, cpu, growth_line, line
 
 from fts.domain import Domain
 from fts.equations.terms import Library
-from fts.fields.frozen import Field, load_field
-from fts.fields.given import CallableField
+from fts.fields.frozen import CallableField, Field, load_field
 from fts.params.paper import PAPER
 from fts.params.types import WeakParams
 from fts.problems.problems import problem

@@ -42,11 +42,11 @@ if TYPE_CHECKING:
     from fts.equations.equation import Equation as Equation
     from fts.equations.terms import Library as Library
     from fts.equations.terms import Term as Term
-    from fts.explorers.explore import explore as explore
+    from fts.explorers.widgets import explore as explore
+    from fts.fields.frozen import CallableField as CallableField
     from fts.fields.frozen import FrozenField as FrozenField
+    from fts.fields.frozen import TabulatedField as TabulatedField
     from fts.fields.frozen import load_field as load_field
-    from fts.fields.given import CallableField as CallableField
-    from fts.fields.given import TabulatedField as TabulatedField
     from fts.fitting import fit as fit
     from fts.fitting import fit_with_variance as fit_with_variance
     from fts.io.readers import read_samples as read_samples
@@ -66,15 +66,14 @@ _HOME = {
     "domain": ("Domain",),
     "equations.terms": ("Library", "Term"),
     "equations.equation": ("Equation",),
-    "fields.given": ("CallableField", "TabulatedField"),
-    "fields.frozen": ("FrozenField", "load_field"),
+    "fields.frozen": ("CallableField", "TabulatedField", "FrozenField", "load_field"),
     "fitting": ("fit", "fit_with_variance"),
     "selection.selection": ("Selection",),
     "svws.select": ("select",),
     "discovery.discover": ("Discovery", "discover"),
     "problems.problems": ("Problem", "problem"),
     "problems.trajectories": ("Trajectory", "observe", "read_trajectory", "simulate"),
-    "explorers.explore": ("explore",),
+    "explorers.widgets": ("explore",),
 }
 
 __all__ = sorted(name for names in _HOME.values() for name in names)

@@ -19,9 +19,8 @@ from fts.fitting import Fit
 from fts.params.paper import DEFAULT_LIBRARIES
 from fts.selection.selection import Refit, Selection
 from fts.trajectory.comparison import Comparison, compare_supports, score_tests, standard_errors
-from fts.trajectory.fit import NotApplicable, TrajectoryFit
+from fts.trajectory.fit import NotApplicable, Record, TrajectoryFit
 from fts.trajectory.integration import Unbounded
-from fts.trajectory.windows import Record
 
 _TINY = np.finfo(float).tiny
 

@@ -30,8 +30,7 @@ from fts.equations.expressions import Expression
 from fts.equations.grammar import TermError
 from fts.equations.terms import Library, Term, factor_and_text
 from fts.explorers import stills
-from fts.fields.frozen import FrozenField
-from fts.fields.given import TabulatedField
+from fts.fields.frozen import FrozenField, TabulatedField
 from fts.fields.series import as_series
 from fts.observations import Observations
 from fts.params.paper import PAPER, SHORT_NAMES

@@ -1,4 +1,4 @@
-"""The explorers: frozen fields -> widgets that compute in the reader's browser (chapter "Explore").
+"""The explorers, widgets that compute in the reader's browser, and `fts.explore`, which opens them.
 
 `explorer.selection` and its kin are what NumPy says for the values the reader sees.
 """
@@ -12,14 +12,19 @@ import traitlets
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
+from fts.equations.equation import Equation
+from fts.equations.terms import Library
 from fts.explorers import stills
-from fts.explorers.explorer import SEEDS, Explorer, Reference, Source, count, number
+from fts.explorers.explorer import SEEDS, Explorer, Reference, Source, count, field_key, number
+from fts.fields.frozen import FrozenField
 from fts.observations import Observations
 from fts.params.types import SVWSParams, WeakParams
+from fts.problems.problems import problem
 from fts.problems.trajectories import Trajectory
 from fts.selection import refits, sparse
 from fts.selection.selection import Refit, Selection
 from fts.svws import rule
+from fts.svws.select import prepare, problem_of, resolve_library
 from fts.weak import assembly
 
 # Modes an explorer begins with, and the grids it evaluates a field on, as in js/view_adapter.js.
@@ -275,3 +280,74 @@ def _modes(F: np.ndarray, G: np.ndarray, basis: str) -> tuple[np.ndarray, np.nda
     sizes = np.linalg.norm(F, axis=0) * np.linalg.norm(G, axis=1)
     order = np.argsort(-sizes, kind="stable")
     return F[:, order], sizes[order], G[order]
+
+
+_VIEWS: dict[str, type[Explorer]] = {
+    "selection": SelectionExplorer,
+    "patches": PatchExplorer,
+    "path": PathExplorer,
+    "proposals": ProposalsExplorer,
+    "adapter": AdapterExplorer,
+}
+
+# Explorers of one notebook share the models of their fields; a model lives as long as the kernel anyway.
+_sources: dict[tuple[str, Library, str | None], Source] = {}
+
+
+def explore(
+    field: FrozenField | Sequence[FrozenField],
+    library: str | Sequence[str] | Library | None = None,
+    view: str = "selection",
+    *,
+    truth: str | Equation | None = None,
+    samples: Observations | Sequence[Observations | None] | None = None,
+    reference: Trajectory | Sequence[Trajectory | None] | None = None,
+    **values: Any,
+) -> Explorer:
+    """An explorer of one field, or of several to choose from, at the paper's values or at `values`.
+
+    `view` is "selection", "patches", "path", "proposals" or "adapter". `library` and `truth`, an equation's
+    text, may stay out for fields of the benchmarks. The adapter view lays a `reference`, the true trajectory,
+    and the `samples` of each field beside it. Truths are only displayed: nothing computed sees them.
+    """
+    if view not in _VIEWS:
+        raise ValueError(f"unknown view {view!r}: there are {', '.join(_VIEWS)}")
+    fields = [field] if isinstance(field, FrozenField) else list(field)
+    for one in fields:
+        if not isinstance(one, FrozenField):
+            raise ValueError(
+                f"{type(one).__name__} cannot be sent to a browser: explore a FrozenField, as fts.fit returns"
+            )
+    text = str(truth) if isinstance(truth, Equation) else truth
+    made = _VIEWS[view]([_source(one, library, text) for one in fields], **values)
+    if reference is None and samples is None:
+        return made
+    if not isinstance(made, AdapterExplorer):
+        raise ValueError(f"view {view!r} shows neither reference nor samples: leave them out")
+    return made.lay_beside(_per_field(reference, len(fields)), _per_field(samples, len(fields)))
+
+
+def _per_field(given: Any, count: int) -> list[Any]:
+    if given is None:
+        return [None] * count
+    return list(given) if isinstance(given, list | tuple) else [given]
+
+
+def _source(field: FrozenField, library: str | Sequence[str] | Library | None, truth: str | None) -> Source:
+    name = problem_of(field)
+    wanted = name if library is None else library
+    if wanted is None:
+        raise ValueError('this field names no benchmark: give its library, e.g. ["u", "u*u_x", "u_xx"]')
+    terms = resolve_library(wanted)
+    key = (field_key(field.packed()), terms, truth)
+    if key not in _sources:
+        ready = prepare(field, terms)
+        true = _truth(name, truth)
+        _sources[key] = Source(field, terms, ready.weak, ready.params, true, ready.systems)
+    return _sources[key]
+
+
+def _truth(name: str | None, text: str | None) -> Equation | None:
+    if text is not None:
+        return Equation.parse(text)
+    return problem(name).equation if name is not None else None

@@ -28,12 +28,7 @@ from fts.kernel.cross_validation import (
     ways_of_grouping,
 )
 from fts.kernel.fourier import PADDING
-from fts.kernel.normal_equations import (
-    MaskedNormalEquations,
-    PartialGrid,
-    Solution,
-    seconds_of_scattered,
-)
+from fts.kernel.normal_equations import MaskedNormalEquations, PartialGrid, Solution, seconds_of_scattered
 from fts.observations import Observations
 from fts.validation import warn_if_long
 

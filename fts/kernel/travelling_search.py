@@ -21,13 +21,7 @@ from fts.domain import Domain
 from fts.kernel.covariance import GAUSSIAN, Choice, Kernel
 from fts.kernel.cross_validation import inverse_and_determinant, leave_group_out, rows_of_groups
 from fts.kernel.posterior import Posterior
-from fts.kernel.travelling import (
-    AxisModes,
-    TravellingComponent,
-    TravellingPosterior,
-    axis_modes,
-    covariance,
-)
+from fts.kernel.travelling import AxisModes, TravellingComponent, TravellingPosterior, axis_modes, covariance
 from fts.observations import Observations, SensorGrid, unique_rows
 
 _IMPOSSIBLE = 1e10  # where rounding leaves nothing to invert

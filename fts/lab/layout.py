@@ -193,7 +193,7 @@ def needed_by(layout: Layout, cells: Iterable[str]) -> set[str]:
 
 
 @dataclass(frozen=True)
-class Trace:
+class CallTrace:
     """One call seen from outside: which line of the reading order worked when, and calls by line."""
 
     stretches: tuple[tuple[str, float, float], ...]  # line, from, to in seconds, without gaps
@@ -205,7 +205,7 @@ class Trace:
         return sum(stop - start for name, start, stop in self.stretches if name == line) / self.seconds
 
 
-def traced(call: Callable[[], Any], root: Path = HERE) -> Trace:
+def traced(call: Callable[[], Any], root: Path = HERE) -> CallTrace:
     """The trace of a call; time counts for the innermost function of the package."""
     lines: dict[str, str | None] = {}
     open_lines: list[str] = []
@@ -238,7 +238,7 @@ def traced(call: Callable[[], Any], root: Path = HERE) -> Trace:
     stops = [start for _, start in switches[1:]] + [time.perf_counter()]
     began = switches[0][1]
     pairs = zip(switches, stops, strict=True)
-    return Trace(
+    return CallTrace(
         tuple((line, start - began, stop - began) for (line, start), stop in pairs), calls, stops[-1] - began
     )
 

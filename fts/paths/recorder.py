@@ -1,8 +1,9 @@
-"""A training watched: callback -> SupportPath, as arrays and as one file (Supplement E).
+"""A training watched: callback -> SupportPath, as arrays and as a file, and where to stop it (Supplement E).
 
 Supports are kept whenever they change, losses and coefficients at every check, the field at a few of them on
-a coarse grid. What the truth has to say about them is not known here. The recorder only reads: what the
-training does is the same with it and without.
+a coarse grid. The recorder only reads: the training is the same with it and without. No truth enters, neither
+here nor in the stopping rules, which look at the path from the step on at which the method begins to drop
+terms: before it all of them are in play, and there is nothing to report.
 """
 
 from collections.abc import Callable, Mapping
@@ -272,3 +273,55 @@ RECORDED: dict[str, Recorded] = {
     "Weak-PDE-LEARN": record_weak_pde_learn,
     "freeze, then select": record_freeze_then_select,
 }
+
+
+Rule = Callable[[SupportPath], int]
+
+
+def objective(path: SupportPath) -> Float[np.ndarray, " n"]:
+    """What the training minimizes, at every check."""
+    losses = path.losses
+    if "loss" in losses:
+        return losses["loss"]
+    return losses["data"] + losses["residual"] if "residual" in losses else losses["data"]
+
+
+def lowest_loss(path: SupportPath) -> int:
+    """The check at which the training's own objective was lowest."""
+    return _lowest(path, objective(path))
+
+
+def lowest_held_out(path: SupportPath) -> int:
+    """The check at which the objective on what is held out was lowest."""
+    return _lowest(path, path.losses["held_out"])
+
+
+def longest_lived(path: SupportPath) -> int:
+    """The last step of the support that stood longest without a change; of the earlier one in a tie."""
+    starts = np.maximum(path.since, _begin(path))
+    ends = np.append(path.since[1:], path.end + 1)
+    return int(ends[np.argmax(ends - starts)]) - 1
+
+
+def last(path: SupportPath) -> int:
+    """The end of the training."""
+    return path.end
+
+
+RULES: dict[str, Rule] = {
+    "lowest training loss": lowest_loss,
+    "lowest held-out loss": lowest_held_out,
+    "longest-lived support": longest_lived,
+    "last": last,
+}
+
+
+def _begin(path: SupportPath) -> int:
+    """The first step at which terms may have left; the last one where none ever did."""
+    begin = path.about.get("sparse_from", 0)
+    return path.end if begin is None else min(int(begin), path.end)
+
+
+def _lowest(path: SupportPath, values: np.ndarray) -> int:
+    late = path.steps >= _begin(path)
+    return int(path.steps[late][np.nanargmin(values[late])])

@@ -22,9 +22,8 @@ from fts.equations.equation import Equation
 from fts.equations.terms import Library
 from fts.fitting import Fit
 from fts.selection.support_search import Support, neighbours, subsets
-from fts.trajectory.fit import TrajectoryFit, fit_trajectory, multiple_shooting
+from fts.trajectory.fit import Record, TrajectoryFit, fit_trajectory, multiple_shooting
 from fts.trajectory.integration import FORECAST, ForecastParams
-from fts.trajectory.windows import Record
 
 # Directions the samples say nothing about, relative to those they know best.
 _UNSEEN = 1e-10

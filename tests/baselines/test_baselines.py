@@ -20,8 +20,7 @@ from fts.baselines.spectral import SPECTRAL
 from fts.baselines.stridge import STRidgeParams, StrongRegressionParams, WeakRegressionParams
 from fts.domain import Domain
 from fts.equations.terms import Library
-from fts.fields.frozen import FrozenField, Provenance
-from fts.fields.given import CallableField
+from fts.fields.frozen import CallableField, FrozenField, Provenance
 from fts.fields.network import NetworkFeatures, SplineCoefficients
 from fts.methods import METHODS, method
 from fts.observations import Observations

@@ -7,9 +7,8 @@ import pytest
 # The server, the browser and the page that remembers its errors; pytest finds fixtures by name in here.
 from test_browser import HTML, SHOTS, _Watched, browser, pytestmark, site, sync_api  # noqa: F401
 
-from fts.explorers.explore import explore
 from fts.explorers.explorer import Explorer
-from fts.explorers.widgets import PathExplorer, SelectionExplorer
+from fts.explorers.widgets import PathExplorer, SelectionExplorer, explore
 from fts.fields.frozen import load_field
 from fts.lab.explorers.scrubber import PathPair, equation_at
 from fts.lab.studies.paths import read_paths

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fts.explorers import explorer as scripts
-from fts.lab.explorers.noises import NoiseExplorer, NoiseLevels
+from fts.lab.explorers.recorded import NoiseExplorer, NoiseLevels
 from fts.problems.problems import problem
 from fts.selection import moments, support_search
 from fts.selection.instrumental import TWO_FIELDS

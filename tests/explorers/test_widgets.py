@@ -17,10 +17,9 @@ from fts.equations.equation import Equation
 from fts.equations.terms import Library, parse_term
 from fts.explorers import explorer as scripts
 from fts.explorers import stills
-from fts.explorers.explore import explore
 from fts.explorers.explorer import field_bytes, field_label, geometry_values, term_values
-from fts.fields.frozen import FrozenField, Provenance, fields_folder, load_field
-from fts.fields.given import TabulatedField
+from fts.explorers.widgets import explore
+from fts.fields.frozen import FrozenField, Provenance, TabulatedField, fields_folder, load_field
 from fts.fields.network import NetworkFeatures, SplineCoefficients
 from fts.fields.series import Basis, SeriesCoefficients, SeriesFeatures, as_series
 from fts.lab.explorers.scrubber import CHECKPOINTS, FreezeAgainstJoint, PathPair

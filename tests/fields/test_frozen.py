@@ -11,8 +11,7 @@ import torch
 from fts import containers
 from fts.domain import Domain
 from fts.fields import frozen
-from fts.fields.frozen import FrozenField, Provenance
-from fts.fields.given import CallableField, TabulatedField
+from fts.fields.frozen import CallableField, FrozenField, Provenance, TabulatedField
 from fts.fields.network import NetworkFeatures, SplineCoefficients, spline_basis
 from fts.fields.series import as_series
 

@@ -13,7 +13,7 @@ import nbformat
 import pytest
 from test_browser import CHROMIUM, browser, pytestmark  # noqa: F401
 
-from fts.explorers.explore import explore
+from fts.explorers.widgets import explore
 from fts.fields.frozen import load_field
 
 pytestmark = [*pytestmark, pytest.mark.slow]

@@ -11,7 +11,7 @@ from test_svws import PARAMS, systems
 
 from fts.domain import Domain
 from fts.equations.equation import Equation
-from fts.fields.given import CallableField
+from fts.fields.frozen import CallableField
 from fts.lab.figures import baselines, results, svws
 from fts.lab.studies import published, records, runs
 from fts.lab.studies.records import RunRecord

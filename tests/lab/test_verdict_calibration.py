@@ -7,7 +7,7 @@ from fts.lab.studies import calibration, records, runs
 from fts.lab.studies.plans import verdicts
 from fts.lab.studies.records import RunRecord
 from fts.params.paper import DEFAULT_LIBRARIES, TEST_SEEDS
-from fts.problems.drawn import draw
+from fts.problems.development import draw
 
 
 def _run(status: str, exact: bool, e_xi: float = 0.0, error: float = 0.1) -> RunRecord:

@@ -22,7 +22,7 @@ from fts.lab.studies import paths, plans, published, records, runs, verify, work
 from fts.observations import Observations
 from fts.params.paper import TEST_SEEDS
 from fts.params.types import changed
-from fts.paths import recorder, stopping
+from fts.paths import recorder
 from fts.paths.recorder import (
     PATHS,
     RECORDED,
@@ -206,7 +206,7 @@ def test_each_rule_stops_where_it_says() -> None:
     path = kdv_path(
         [ALL, TRUE, ~ALL], [0, 12, 25], held_out=[3.0, 2.0, 1.0, 4.0, 5.0], loss=[0.1, 4.0, 3.0, 2.0, 2.5]
     )
-    steps = {name: rule(path) for name, rule in stopping.RULES.items()}
+    steps = {name: rule(path) for name, rule in recorder.RULES.items()}
     assert steps == {
         "lowest training loss": 0,
         "lowest held-out loss": 20,
@@ -214,14 +214,14 @@ def test_each_rule_stops_where_it_says() -> None:
         "last": 40,
     }
     # Before terms are dropped there is nothing to report: the lowest loss is then a later one.
-    assert stopping.lowest_loss(replace(path, about={"sparse_from": 5})) == 30
-    assert stopping.longest_lived(replace(path, about={"sparse_from": 35})) == 40
-    assert stopping.longest_lived(kdv_path([ALL, TRUE, ~ALL], [0, 3, 33], [1.0] * 5)) == 32
+    assert recorder.lowest_loss(replace(path, about={"sparse_from": 5})) == 30
+    assert recorder.longest_lived(replace(path, about={"sparse_from": 35})) == 40
+    assert recorder.longest_lived(kdv_path([ALL, TRUE, ~ALL], [0, 3, 33], [1.0] * 5)) == 32
     # Where none is ever dropped, only the end is left.
     never = replace(path, about={"sparse_from": None})
-    assert {rule(never) for rule in stopping.RULES.values()} == {40}
+    assert {rule(never) for rule in recorder.RULES.values()} == {40}
     joint = replace(path, losses=path.losses | {"residual": np.arange(5.0)})
-    np.testing.assert_array_equal(stopping.objective(joint), [0.1, 5.0, 5.0, 5.0, 6.5])
+    np.testing.assert_array_equal(recorder.objective(joint), [0.1, 5.0, 5.0, 5.0, 6.5])
 
 
 def test_a_path_comes_back_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -6,19 +6,19 @@ import pytest
 from fts.equations.equation import Equation
 from fts.equations.integration import evolve
 from fts.params.paper import DEFAULT_LIBRARIES
-from fts.problems import drawn
+from fts.problems import development
 
 LIBRARY = DEFAULT_LIBRARIES[1]
 
 
 def test_a_seed_is_one_problem():
-    one, again = (drawn.draw(7, LIBRARY) for _ in range(2))
+    one, again = (development.draw(7, LIBRARY) for _ in range(2))
     np.testing.assert_array_equal(one.observations.y, again.observations.y)
     assert one.truth == again.truth
 
 
 def test_every_kind_is_drawn_and_is_what_it_says():
-    problems = [drawn.draw(seed, LIBRARY) for seed in range(200, 230)]
+    problems = [development.draw(seed, LIBRARY) for seed in range(200, 230)]
     assert {one.kind for one in problems} == {"complete", "missing term", "little content"}
     assert {one.layout for one in problems} == {"sensors", "frames", "scattered"}
     for one in problems:
@@ -47,7 +47,7 @@ def test_linear_equations_are_carried_exactly(text):
 
 def test_units_change_the_coefficients_and_nothing_else():
     rng = np.random.default_rng(0)
-    truth, u, duration = drawn._transient(rng, "Burgers", 4)
-    other, v, length, spent = drawn._in_units(rng, truth, u, 2 * np.pi, duration)
+    truth, u, duration = development._transient(rng, "Burgers", 4)
+    other, v, length, spent = development._in_units(rng, truth, u, 2 * np.pi, duration)
     again = evolve(other, v[:, 0], length, v.shape[1], spent, 10)
     np.testing.assert_allclose(again, v, atol=1e-9 * np.abs(v).max())

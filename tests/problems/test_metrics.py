@@ -6,7 +6,7 @@ import pytest
 from fts.domain import Domain
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
-from fts.fields.given import CallableField
+from fts.fields.frozen import CallableField
 from fts.problems import metrics
 from fts.problems.problems import problem
 from fts.problems.trajectories import Trajectory

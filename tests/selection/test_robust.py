@@ -7,7 +7,7 @@ import pytest
 from test_svws import LIBRARY, PARAMS, XI, systems
 
 from fts.domain import Domain
-from fts.fields.given import CallableField
+from fts.fields.frozen import CallableField
 from fts.params.types import WeakParams
 from fts.selection import refits
 from fts.svws import rule

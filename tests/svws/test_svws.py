@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from fts.domain import Domain
 from fts.equations.terms import Library
-from fts.fields.frozen import load_field
-from fts.fields.given import CallableField
+from fts.fields.frozen import CallableField, load_field
 from fts.params.paper import PAPER, REFINED
 from fts.selection.selection import Candidates, Selection, standard_error
 from fts.svws import rule, select

@@ -10,8 +10,8 @@ import fts
 from fts.domain import Domain
 from fts.equations.equation import Equation
 from fts.equations.terms import Library, Term
-from fts.fields.given import CallableField
-from fts.lab.explorers.pools import PoolExplorer, PoolRuns
+from fts.fields.frozen import CallableField
+from fts.lab.explorers.recorded import PoolExplorer, PoolRuns
 from fts.lab.figures import symbolic as figures
 from fts.lab.studies import published, symbolic, verify
 from fts.lab.studies.records import RunRecord, read_study

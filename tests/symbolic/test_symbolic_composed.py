@@ -7,7 +7,7 @@ import pytest
 
 import fts
 from fts.domain import Domain
-from fts.fields.given import CallableField
+from fts.fields.frozen import CallableField
 from fts.problems.problems import names, problem, solve
 from fts.symbolic.composed import COMPOSED, Composed, on_domain, project_out, select_terms
 from fts.symbolic.families import Form

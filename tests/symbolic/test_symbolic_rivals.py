@@ -13,7 +13,7 @@ import pytest
 import sympy
 
 from fts.domain import Domain
-from fts.fields.given import CallableField
+from fts.fields.frozen import CallableField
 from fts.symbolic import rivals
 from fts.symbolic.families import form_of
 from fts.symbolic.occupation import spline_basis

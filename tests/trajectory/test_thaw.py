@@ -10,9 +10,14 @@ from fts.equations.integration import evolve
 from fts.equations.terms import Library
 from fts.fitting import Fit
 from fts.trajectory.comparison import compare_supports, score_tests, standard_errors, thaw_equation
-from fts.trajectory.fit import NotApplicable, fit_trajectory, multiple_shooting
+from fts.trajectory.fit import (
+    NotApplicable,
+    fit_trajectory,
+    multiple_shooting,
+    resolved_record,
+    shooting_windows,
+)
 from fts.trajectory.integration import FORECAST, Flow, PeriodicGrid, Unbounded
-from fts.trajectory.windows import resolved_record, shooting_windows
 
 CIRCLE = PeriodicGrid(0.0, 2 * np.pi, 48)
 LIBRARY = Library.parse(["1", "u", "u^2", "u_x", "u*u_x", "u_xx", "u_xxx", "u_xxxx"])

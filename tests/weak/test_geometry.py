@@ -8,7 +8,7 @@ import pytest
 
 from fts.domain import Domain
 from fts.equations.terms import Library
-from fts.fields.given import CallableField, TabulatedField
+from fts.fields.frozen import CallableField, TabulatedField
 from fts.params.paper import PAPER
 from fts.problems.problems import problem
 from fts.problems.trajectories import simulate

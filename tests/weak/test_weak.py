@@ -19,11 +19,11 @@ from scipy.special import beta
 from fts.domain import Domain
 from fts.equations.equation import Equation, strong
 from fts.equations.terms import Library, Term, parse_term
-from fts.fields.given import CallableField, TabulatedField
+from fts.fields.frozen import CallableField, TabulatedField
 from fts.params.paper import PAPER
 from fts.params.types import Rule, WeakParams
 from fts.weak import assembly, test_functions
-from fts.weak.bounds import bump_norm, entry_bounds
+from fts.weak.assembly import bump_norm, entry_bounds
 
 LIBRARY = Library.parse(["1", "u", "u^2", "u^3", "u*u_x", "u_xx", "u_xxx", "u_xxxx"])
 LINE = Domain((0.0,), (2.0,), 0.0, 1.0, (False,))

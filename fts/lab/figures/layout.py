@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, to_rgba
 from matplotlib.figure import Figure
 
-from fts.lab.layout import Layout, Trace, importers, makers
+from fts.lab.layout import CallTrace, Layout, importers, makers
 from fts.plotting import INK, PALETTE, WIDTH, Table, table
 
 DATA, TORCH = PALETTE[:2]
@@ -44,7 +44,7 @@ def reading_order(layout: Layout) -> Figure:
     return figure
 
 
-def call_in_time(layout: Layout, trace: Trace) -> Figure:
+def call_in_time(layout: Layout, trace: CallTrace) -> Figure:
     """Lines that took part as rows in reading order, dark while they worked; calls and share of the time."""
     lines = [line for line in layout.lines if trace.calls[line.name]]
     edges = np.linspace(0.0, trace.seconds, _MOMENTS + 1)
@@ -68,7 +68,7 @@ def call_in_time(layout: Layout, trace: Trace) -> Figure:
     return figure
 
 
-def _worked(trace: Trace, name: str, moments: np.ndarray) -> np.ndarray:
+def _worked(trace: CallTrace, name: str, moments: np.ndarray) -> np.ndarray:
     """Seconds that a line has worked by each moment."""
     stops = np.array([stop for *_, stop in trace.stretches])
     spent = np.array([stop - start if line == name else 0.0 for line, start, stop in trace.stretches])

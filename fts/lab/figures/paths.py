@@ -15,7 +15,7 @@ from matplotlib.gridspec import SubplotSpec
 from fts.lab.studies import published
 from fts.lab.studies.paths import Setting, counts, summarize_path, support_f1
 from fts.params.paper import SHORT_NAMES, TEST_SEEDS
-from fts.paths import stopping
+from fts.paths import recorder
 from fts.paths.recorder import SupportPath
 from fts.plotting import INK, PALETTE, WIDTH, Table, table
 from fts.problems.problems import problem
@@ -162,9 +162,9 @@ def stopping_table(paths: Mapping[Setting, Mapping[int, SupportPath]]) -> Table:
     lines = []
     for setting, runs in paths.items():
         got = counts([summarize_path(path) for path in runs.values()])
-        cells = [_of(got["stopped"][name], got["runs"]) for name in stopping.RULES]
+        cells = [_of(got["stopped"][name], got["runs"]) for name in recorder.RULES]
         lines.append((title(setting), *cells))
-    return table(["training", *stopping.RULES], lines)
+    return table(["training", *recorder.RULES], lines)
 
 
 def visits(paths: Mapping[Setting, Mapping[int, SupportPath]]) -> Table:

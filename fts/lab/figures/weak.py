@@ -13,8 +13,7 @@ from fts.equations.terms import Library, Term
 from fts.fields.frozen import Field
 from fts.params.types import WeakParams
 from fts.plotting import INK, PALETTE, Table, canvas, legend_above, legend_beside, panel_row, table
-from fts.weak.assembly import WeakSystem
-from fts.weak.bounds import EntryBounds
+from fts.weak.assembly import EntryBounds, WeakSystem
 from fts.weak.test_functions import bump, patch_centers, quadrature
 
 

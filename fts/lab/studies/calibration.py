@@ -25,7 +25,7 @@ from fts.lab.studies.runs import Task, equation_of, study
 from fts.params.paper import DEFAULT_LIBRARIES
 from fts.params.types import FieldParams
 from fts.problems import metrics
-from fts.problems.drawn import draw
+from fts.problems.development import draw
 from fts.problems.problems import problem
 from fts.problems.trajectories import simulate
 

@@ -23,7 +23,7 @@ from fts.lab.studies.records import RunRecord
 from fts.lab.studies.runs import OURS, Task, equation_of, paper_task, study
 from fts.observations import Observations
 from fts.params.paper import TEST_SEEDS
-from fts.paths import stopping
+from fts.paths import recorder
 from fts.paths.recorder import SupportPath, load_path
 from fts.problems import metrics
 from fts.problems.problems import problem
@@ -120,7 +120,7 @@ def summarize_path(path: SupportPath) -> PathSummary:
     exact = [_score(path, support).exact for support in path.supports]
     intervals = pairwise([*path.since.tolist(), path.end])
     stopped = {
-        name: bool(_score(path, path.support_at(rule(path))).exact) for name, rule in stopping.RULES.items()
+        name: bool(_score(path, path.support_at(rule(path))).exact) for name, rule in recorder.RULES.items()
     }
     return PathSummary(
         ever=any(exact),
@@ -138,7 +138,7 @@ def counts(summaries: Sequence[PathSummary]) -> dict[str, Any]:
         "ever": sum(summary.ever for summary in summaries),
         "held_out": sum(summary.held_out for summary in summaries),
         "terminal": sum(summary.terminal for summary in summaries),
-        "stopped": {name: sum(each.stopped[name] for each in summaries) for name in stopping.RULES},
+        "stopped": {name: sum(each.stopped[name] for each in summaries) for name in recorder.RULES},
     }
 
 

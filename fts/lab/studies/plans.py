@@ -6,15 +6,7 @@ from itertools import product
 from typing import Any
 
 from fts.lab.studies.published import JOINT_SETTINGS, REGIMES, SELECTOR_REGIMES
-from fts.lab.studies.runs import (
-    GENERAL,
-    Task,
-    discover_task,
-    paper_task,
-    refined_task,
-    study,
-    weighted_task,
-)
+from fts.lab.studies.runs import GENERAL, Task, discover_task, paper_task, refined_task, study, weighted_task
 from fts.params.paper import PAPER, REFINED
 from fts.params.types import FieldParams
 from fts.problems.problems import names

@@ -18,8 +18,7 @@ import numpy as np
 
 from fts.equations.equation import Equation
 from fts.equations.terms import Term, factor_and_text
-from fts.fields.frozen import Field
-from fts.fields.given import TabulatedField
+from fts.fields.frozen import Field, TabulatedField
 from fts.lab.studies import runs
 from fts.lab.studies.records import RunRecord, cell_label, grouped, read_study
 from fts.lab.studies.runs import Task, equation_of, study

@@ -60,7 +60,7 @@ _OF_SEARCH: dict[str, tuple[Any, ...]] = {
 
 
 @dataclass(frozen=True)
-class Candidate:
+class CandidateSettings:
     """One setting a method may get: what distinguishes it, and the method's settings with it."""
 
     threshold: float
@@ -73,7 +73,7 @@ class Tuned:
     """A method to tune; its first half, a field, depends on no candidate: one per run."""
 
     method: str
-    candidates: Mapping[str, tuple[Candidate, ...]]  # by problem
+    candidates: Mapping[str, tuple[CandidateSettings, ...]]  # by problem
     fit: Callable[[Observations, Any, np.random.Generator], Any]  # observations, settings, rng -> field
     select: Callable[[Any, Library, Any, np.random.Generator], Selection]  # field, library, settings, rng
 
@@ -119,10 +119,10 @@ def tuned_baselines() -> tuple[Tuned, ...]:
 
     def candidates(
         settings: Mapping[str, Any], thresholds: tuple[float, ...], patches: Mapping[str, Any] | None = None
-    ) -> dict[str, tuple[Candidate, ...]]:
+    ) -> dict[str, tuple[CandidateSettings, ...]]:
         return {
             name: tuple(
-                Candidate(threshold, label, _with(params, threshold, geometry))
+                CandidateSettings(threshold, label, _with(params, threshold, geometry))
                 for label, geometry in (patches[name] if patches else {"": None}).items()
                 for threshold in thresholds
             )
@@ -147,7 +147,7 @@ def tuned_baselines() -> tuple[Tuned, ...]:
 
 def tune(
     tuned: Tuned, name: str, seeds: tuple[int, ...] = DEVELOPMENT_SEEDS
-) -> tuple[Candidate, list[Outcome]]:
+) -> tuple[CandidateSettings, list[Outcome]]:
     """The candidate the rule takes for a problem, and the outcomes of all of them."""
     candidates = tuned.candidates[name]
     by_candidate = zip(*_scores(tuned, name, seeds), strict=True)
