@@ -1,29 +1,32 @@
 """The command `fts`: discover an equation in a file of samples, or list the benchmarks.
 
 It ends with 0 when an equation was identified, 1 when it was not, 2 for bad input or an output that cannot be
-written, 3 for a fault of its own.
+written, 3 for a fault of its own, 130 when it was interrupted. What takes long to import is imported in
+functions, so that an interruption meanwhile is answered too.
 """
 
 import argparse
+import errno
+import io
 import json
 import os
 import re
 import sys
 import traceback
+import unicodedata
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from fts.domain import Domain
-from fts.params.paper import LIBRARIES
-from fts.problems.problems import names, problem
-
 if TYPE_CHECKING:
     from fts.discovery.discover import Discovery
+    from fts.domain import Domain
 
 IDENTIFIED, NOT_IDENTIFIED, BAD_INPUT, FAULT, INTERRUPTED = 0, 1, 2, 3, 130
-_CODES = "exit code: 0 identified, 1 not identified, 2 bad input, 3 a fault of fts itself"
+_CODES = "exit code: 0 identified, 1 not identified, 2 bad input, 3 a fault of fts itself, 130 interrupted"
+
+_TO_A_FILE = "write it to a file with --output FILE"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -32,33 +35,83 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise ValueError(f"{message}; {self.prog} --help lists what can be given")
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        _print(message.removesuffix("\n"))  # argparse would hide that it failed
+
+
+class _Once(argparse.Action):
+    """Keeps an option's value, and refuses a second one, of which argparse would take the last."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option: str | None = None,
+    ) -> None:
+        given = vars(namespace).setdefault("given", set())
+        if self.dest in given:
+            parser.error(f"{option} is given twice: give it once")
+        given.add(self.dest)
+        setattr(namespace, self.dest, values)
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code, as above."""
     try:
+        _open_missing_streams()
         options = _parser().parse_args(arguments)
-        code = _problems() if options.command == "problems" else _discover(options)
-        sys.stdout.flush()
-        return code
-    except BrokenPipeError:
-        # What is still buffered must not be tried again when the interpreter ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _refuse("the answer's reader went away: write it to a file with --output FILE")
+        return _problems() if options.command == "problems" else _discover(options)
     except (ValueError, OSError) as error:
         return _refuse(str(error))
     except MemoryError:
         return _refuse("the samples do not fit into memory: thin them out")
     except KeyboardInterrupt:
+        print("fts: interrupted", file=sys.stderr)
         return INTERRUPTED
     except Exception:  # the code 1 is a verdict, which a fault must not give
-        traceback.print_exc()
+        print(_printable(traceback.format_exc()), end="", file=sys.stderr)
         return FAULT
 
 
+def _open_missing_streams() -> None:
+    """Fill closed descriptors: the next file opened would take their place, and get what is printed."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_WRONLY if descriptor == 2 else os.O_RDONLY)
+    # Into the former nothing can be written, which is then said like of a full disk.
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
+    # What an encoding lacks is spelled out.
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors in ("strict", "surrogateescape"):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _print(text: str) -> None:
+    try:
+        print(text, flush=True)
+    except OSError as error:
+        # What is still buffered must not be tried again when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            raise ValueError(f"the answer's reader went away: {_TO_A_FILE}") from None
+        raise ValueError(f"the answer cannot be printed ({error.strerror}): {_TO_A_FILE}") from None
+
+
 def _refuse(message: str) -> int:
-    line = " ".join(message.split())
+    line = _printable(" ".join(message.split()))
     print(f"fts: {line if len(line) <= 600 else line[:300] + ' ... ' + line[-295:]}", file=sys.stderr)
     return BAD_INPUT
+
+
+def _printable(text: str) -> str:
+    """The text with control characters, which names of files and columns may hold, spelled out."""
+    steering = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    return "".join(
+        repr(sign)[1:-1] if sign != "\n" and unicodedata.category(sign) in steering else sign for sign in text
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -66,6 +119,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"fts {_version()}")
     commands = parser.add_subparsers(dest="command", required=True)
     find = commands.add_parser("discover", help="find the equation behind a file of samples", epilog=_CODES)
+    find.register("action", None, _Once)
     add = find.add_argument
     add("samples", help="columns x, [y, [z,]] t, u: .csv .tsv .txt .npz .mat .nc .parquet .fts")
     add("--library", nargs="+", metavar="TERM", help="candidate terms, e.g. u 'u*u_x' u_xx, or a name: ks")
@@ -81,8 +135,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--missing", nargs="+", default=[], metavar="TEXT", help="beside blank cells, what marks no value")
     add("--recipe", default="auto", choices=["auto", "kernel", "travelling", "projected", "paper"])
     add("--json", action="store_true", help="the answer as one JSON object")
-    add("--output", type=Path, metavar="FILE", help="write the answer there instead of printing it")
-    add("--report", type=Path, metavar="FILE.html", help="write a page with everything behind the answer")
+    add("--output", metavar="FILE", help="write the answer there, to a new file, instead of printing it")
+    add("--report", metavar="FILE.html", help="write a page with everything behind the answer, to a new file")
+    add("--force", action="store_true", help="let --output and --report replace files (never the samples)")
     add("--quiet", action="store_true", help="no progress bars")
     commands.add_parser("problems", help="list the benchmark problems")
     return parser
@@ -96,21 +151,23 @@ def _version() -> str:
 
 
 def _problems() -> int:
+    from fts.problems.problems import names, problem
+
     for name in names():
-        print(f"{name:10} {problem(name).title:26} {problem(name).equation}")
+        _print(f"{name:10} {problem(name).title:26} {problem(name).equation}")
     return 0
 
 
 def _discover(options: argparse.Namespace) -> int:
     # Imported here: listing problems or asking for help should not wait for the solvers.
-    from fts import containers, validation
+    from fts import validation
     from fts.discovery.discover import discover, refusal
     from fts.io.readers import read_samples
     from fts.observations import InsufficientData
+    from fts.params.paper import LIBRARIES
 
-    for path in (options.output, options.report):
-        _refuse_unwritable(path)
-    if options.report:
+    _check_outputs(options)
+    if options.report is not None:
         with validation.require_extra("plots", "--report draws and"):
             from fts.discovery import report
     library = options.library
@@ -129,15 +186,12 @@ def _discover(options: argparse.Namespace) -> int:
         if options.axis:
             observations = replace(observations, domain=_with_axes(observations.domain, options.axis))
         result = discover(observations, library, recipe=options.recipe, progress=not options.quiet)
-    text = json.dumps(_as_dict(result), indent=2) if options.json else str(result)
-    if options.report and result.field is not None:
+    text = json.dumps(_as_dict(result), indent=2) if options.json else _printable(str(result))
+    _write_answer(options.output, text)
+    if options.report is not None and result.field is not None:
         from fts.discovery import report
 
-        containers.write_atomic(options.report, report.page(result).encode())
-    if options.output:
-        containers.write_atomic(options.output, (text + "\n").encode())
-    else:
-        print(text)
+        _write(options.report, report.page(result))
     return IDENTIFIED if result.identified else NOT_IDENTIFIED
 
 
@@ -160,12 +214,65 @@ def _as_dict(result: "Discovery") -> dict[str, Any]:
     }
 
 
-def _refuse_unwritable(path: Path | None) -> None:
-    """Before the fit: an answer that cannot be written should not be waited for."""
-    if path is None:
+def _check_outputs(options: argparse.Namespace) -> None:
+    """Before the fit: an answer that cannot be written, or only over data, should not be waited for."""
+    if options.output is None and sys.__stdout__ is None:
+        raise ValueError(f"the answer cannot be printed (there is no output): {_TO_A_FILE}")
+    outputs = {"--output": options.output, "--report": options.report}
+    taken = {"the file of samples": options.samples}
+    for option, name in outputs.items():
+        if name is None:
+            continue
+        try:
+            _check_output(name, options.force)
+        except OSError as error:
+            raise ValueError(
+                f"{option} {name} cannot be written ({error.strerror or error}): "
+                "name a file in a folder that is there and yours"
+            ) from None
+        for what, other in taken.items():
+            if _same_file(name, other):
+                raise ValueError(f"{option} {name} is {what}, which it would destroy: name another file")
+        taken[f"the file of {option}"] = name
+
+
+def _check_output(name: str, force: bool) -> None:
+    from fts import containers
+
+    path = Path(os.path.realpath(name))
+    if not name or name.endswith(os.sep) or path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "it is a folder")
+    if os.path.lexists(path) and not path.is_file():
+        raise OSError(errno.EINVAL, "it is no regular file")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, "it is protected")
+    containers.require_writable(path.parent)
+    if path.exists() and not force:
+        raise ValueError(f"{name} is there already: name another file, or replace it with --force")
+
+
+def _same_file(name: str, other: str) -> bool:
+    """Whether both are one file, by any spelling or link, or would be."""
+    if os.path.realpath(name) == os.path.realpath(other):
+        return True
+    return os.path.exists(name) and os.path.exists(other) and os.path.samefile(name, other)
+
+
+def _write_answer(name: str | None, text: str) -> None:
+    if name is None:
+        _print(text)
         return
-    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise ValueError(f"{path} cannot be written: name a file in a folder that is there and yours")
+    try:
+        _write(name, text + "\n")
+    except OSError:  # the disk is full by now, say
+        _print(text)
+        raise
+
+
+def _write(name: str, text: str) -> None:
+    from fts import containers
+
+    containers.write_atomic(Path(name), text.encode(errors="backslashreplace"))
 
 
 def _columns(texts: list[str] | None) -> dict[str, str] | list[str] | None:
@@ -181,9 +288,11 @@ def _columns(texts: list[str] | None) -> dict[str, str] | list[str] | None:
     return texts
 
 
-def _with_axes(domain: Domain, texts: list[str]) -> Domain:
+def _with_axes(domain: "Domain", texts: list[str]) -> "Domain":
+    from fts.domain import Domain
+
     low, high, periodic = [*domain.low, domain.t0], [*domain.high, domain.t1], [*domain.periodic, False]
-    letters = [*"xyz"[: domain.dimension], "t"]
+    letters, given = [*"xyz"[: domain.dimension], "t"], set()
     for text in texts:
         match = re.fullmatch(r"([xyzt])=([^:]+):([^:]+)(:periodic)?", text)
         try:
@@ -194,6 +303,9 @@ def _with_axes(domain: Domain, texts: list[str]) -> Domain:
             raise ValueError(
                 f"--axis {text!r}: write x=LOW:HIGH or x=LOW:HIGH:periodic, for {', '.join(letters)}"
             )
+        if match[1] in given:
+            raise ValueError(f"--axis {text!r}: {match[1]} is given twice: give each axis once")
+        given.add(match[1])
         axis = letters.index(match[1])
         (low[axis], high[axis]), periodic[axis] = ends, bool(match[4])
     return Domain(tuple(low[:-1]), tuple(high[:-1]), low[-1], high[-1], tuple(periodic[:-1]))

@@ -11,7 +11,9 @@ import hashlib
 import json
 import math
 import os
-import tempfile
+import re
+import secrets
+import stat
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -24,6 +26,8 @@ MAGIC = "fts1"
 LARGEST = 1 << 27
 # Nested lists and objects in a header; what is written has five.
 DEEPEST = 20
+# What a file is called until it is whole, with the number of the process that writes it.
+_PARTIAL = re.compile(r"\.fts-([1-9]\d*)-[0-9a-f]{8}\.partial")
 _DTYPES = {"<f8", "<f4", "<i8", "<i4", "|u1"}
 
 
@@ -42,21 +46,86 @@ def canonical_json(value: Any) -> str:
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Replace `path` by `data` in one step: write aside, flush to disk, rename, flush the folder."""
+    """Replace `path` by `data` in one step: write aside, flush to disk, rename, flush the folder.
+
+    Symbolic links are followed. A file that is replaced keeps its mode and owner; a new one
+    gets what the umask leaves. Whatever is not a regular file is refused.
+    """
+    path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial")
     try:
-        with os.fdopen(descriptor, "wb") as stream:
+        replaced = path.lstat()
+    except FileNotFoundError:
+        replaced = None
+    if replaced and not stat.S_ISREG(replaced.st_mode):
+        raise OSError(f"{path} is not a regular file: name another")
+    _remove_stale(path.parent)
+    with _partial_file(path.parent, 0o600 if replaced else 0o666) as (descriptor, temporary):
+        with open(descriptor, "wb", closefd=False) as stream:
             stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        # mkstemp makes private files; a shared cache or a checkout wants the ordinary mode.
-        os.chmod(temporary, 0o644)
+        if replaced:
+            with contextlib.suppress(PermissionError):
+                os.fchown(descriptor, replaced.st_uid, replaced.st_gid)
+            os.fchmod(descriptor, stat.S_IMODE(replaced.st_mode))
+        os.fsync(descriptor)
         os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
     _sync_folder(path.parent)
+
+
+def require_writable(folder: Path) -> None:
+    """An OSError unless files can be made in the folder."""
+    with _partial_file(folder, 0o600):
+        pass
+
+
+@contextlib.contextmanager
+def _partial_file(folder: Path, mode: int) -> Iterator[tuple[int, Path]]:
+    """Descriptor and path of a new file in the folder; it is removed at the end unless it was renamed."""
+    while True:
+        path = folder / f".fts-{os.getpid()}-{secrets.token_hex(4)}.partial"
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        # The lock is held as long as the writer lives. Some network folders have none.
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            break
+        os.close(descriptor)  # taken for stale between its creation and the lock
+    try:
+        yield descriptor, path
+    finally:
+        # After the renaming there is nothing of this name.
+        path.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _remove_stale(folder: Path) -> None:
+    """Remove the partial files that killed writers left: no process has their number, none holds their lock.
+
+    The number alone does not do where containers or computers share a folder, the lock alone not where the
+    folder has none.
+    """
+    for name in os.listdir(folder):
+        match = _PARTIAL.fullmatch(name)
+        if not match or _is_alive(int(match[1])):
+            continue
+        with contextlib.suppress(OSError):
+            descriptor = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    os.unlink(folder / name)
+            finally:
+                os.close(descriptor)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 @contextlib.contextmanager

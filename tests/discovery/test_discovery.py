@@ -17,6 +17,7 @@ from fts.discovery import discover as discovery
 from fts.discovery.trajectory_test import judge_by_trajectory
 from fts.equations.integration import evolve
 from fts.params.paper import DEFAULT_LIBRARIES
+from fts.problems import problems
 
 TERMS = ["u", "u^2", "u*u_x", "u_x", "u_xx", "u_xxx"]
 BOX = fts.Domain((0.0,), (2 * np.pi,), 0.0, 1.0, (True,))
@@ -239,7 +240,7 @@ def test_the_answer_as_json_in_a_file(tmp_path, rng, capsys):
 
 
 def test_a_fault_is_not_a_verdict(monkeypatch, capsys):
-    monkeypatch.setattr(cli, "names", lambda: 1 / 0)
+    monkeypatch.setattr(problems, "names", lambda: 1 / 0)
     assert cli.main(["problems"]) == 3
     assert "ZeroDivisionError" in capsys.readouterr().err
 

@@ -1,0 +1,346 @@
+"""The command at its edges: no flag destroys data, ends in a traceback or misleads."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fts import cli, containers
+from fts.discovery import discover as discovery
+from fts.discovery import report
+
+SAMPLES = "x,t,u\n" + "".join(f"{x},{t},{x + t}\n" for x in range(4) for t in range(4))
+# One entry for each fit of a test.
+FITS = []
+
+
+class Answer:
+    """What `discover` returns, as far as the command prints it."""
+
+    identified = True
+    field = "a field"
+
+    def __init__(self, text: str = "identified: û_t = ∂u") -> None:
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The working folder, with the samples a.csv; the fit takes no time and counts its calls."""
+    (tmp_path / "a.csv").write_text(SAMPLES)
+    monkeypatch.chdir(tmp_path)
+    FITS.clear()
+    monkeypatch.setattr(discovery, "discover", lambda *_, **__: FITS.append(1) or Answer())
+    monkeypatch.setattr(report, "page", lambda _: "<html>")
+    return tmp_path
+
+
+def _run(*words: str) -> int:
+    return cli.main(["discover", "a.csv", "--quiet", *words])
+
+
+def _spellings(folder: Path) -> dict[str, str]:
+    (folder / "sub").mkdir()
+    (folder / "soft").symlink_to("a.csv")
+    (folder / "chain").symlink_to("soft")
+    os.link(folder / "a.csv", folder / "hard")
+    return {
+        "same": "a.csv",
+        "relative": "./sub/../a.csv",
+        "absolute": str(folder / "a.csv"),
+        "slash": "a.csv/",
+        "symlink": "soft",
+        "chain": "chain",
+        "hard link": "hard",
+    }
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]])
+@pytest.mark.parametrize("option", ["--output", "--report"])
+@pytest.mark.parametrize(
+    "spelling", ["same", "relative", "absolute", "slash", "symlink", "chain", "hard link"]
+)
+def test_an_output_that_is_the_input_is_refused(folder, capsys, spelling, option, force):
+    name = _spellings(folder)[spelling]
+    before = {path.name: path.lstat().st_ino for path in folder.iterdir()}
+    assert _run(option, name, *force) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert (folder / "a.csv").read_text() == SAMPLES
+    assert {path.name: path.lstat().st_ino for path in folder.iterdir()} == before
+    assert not FITS
+
+
+def test_an_output_that_is_the_input_behind_a_symlink_is_refused(folder):
+    (folder / "soft.csv").symlink_to("a.csv")
+    assert cli.main(["discover", "soft.csv", "--quiet", "--output", "a.csv", "--force"]) == 2
+    assert (folder / "a.csv").read_text() == SAMPLES
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]])
+@pytest.mark.parametrize(
+    ("output", "page"),
+    [("o", "o"), ("o", "./o"), ("o", "soft"), ("soft", "o"), ("dangling", "n"), ("o", "hard")],
+)
+def test_equal_outputs_are_refused(folder, output, page, force):
+    (folder / "o").write_text("old")
+    (folder / "soft").symlink_to("o")
+    (folder / "dangling").symlink_to("n")
+    os.link(folder / "o", folder / "hard")
+    assert _run("--output", output, "--report", page, *force) == 2
+    assert (folder / "o").read_text() == "old"
+    assert not (folder / "n").exists()
+    assert not FITS
+
+
+@pytest.mark.parametrize("option", ["--output", "--report"])
+@pytest.mark.parametrize("force", [[], ["--force"]])
+@pytest.mark.parametrize("kind", ["fifo", "device", "folder", "link to fifo", "loop"])
+def test_only_regular_files_are_written(folder, option, kind, force):
+    target = folder / "special"
+    if kind == "folder":
+        target.mkdir()
+    elif kind == "device":
+        target.symlink_to("/dev/null")
+    elif kind == "loop":
+        target.symlink_to("special")
+    else:
+        os.mkfifo(folder / "fifo")
+        target.symlink_to("fifo")
+    name = "fifo" if kind == "fifo" else "special"
+    before = (folder / name).lstat()
+    assert _run(option, name, *force) == 2
+    assert (folder / name).lstat().st_mode == before.st_mode
+    assert (folder / name).lstat().st_ino == before.st_ino
+    assert not FITS
+
+
+@pytest.mark.parametrize("option", ["--output", "--report"])
+def test_a_file_is_replaced_only_by_force_and_keeps_its_mode(folder, capsys, option):
+    out = folder / "out"
+    out.write_text("old")
+    out.chmod(0o600)
+    assert _run(option, "out") == 2
+    assert "--force" in capsys.readouterr().err
+    assert out.read_text() == "old"
+    assert not FITS
+    assert _run(option, "out", "--force") == 0
+    assert out.read_text() != "old"
+    assert out.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077, 0o027])
+def test_new_files_follow_the_umask(folder, mask):
+    old = os.umask(mask)
+    try:
+        assert _run("--output", "out") == 0
+        containers.write_atomic(folder / "b.fts", b"b")
+    finally:
+        os.umask(old)
+    assert {(folder / name).stat().st_mode & 0o777 for name in ("out", "b.fts")} == {0o666 & ~mask}
+
+
+def test_writing_follows_symlinks_and_refuses_what_is_no_file(tmp_path):
+    (tmp_path / "real").write_bytes(b"old")
+    (tmp_path / "real").chmod(0o640)
+    (tmp_path / "link").symlink_to("real")
+    containers.write_atomic(tmp_path / "link", b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_bytes() == b"new"
+    assert (tmp_path / "real").stat().st_mode & 0o777 == 0o640
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "loop").symlink_to("loop")
+    for name in ("fifo", "loop"):
+        with pytest.raises(OSError, match="not a regular file"):
+            containers.write_atomic(tmp_path / name, b"new")
+    assert (tmp_path / "fifo").is_fifo()
+    assert (tmp_path / "loop").is_symlink()
+    assert {path.name for path in tmp_path.iterdir()} == {"real", "link", "fifo", "loop"}
+
+
+def test_a_folder_that_refuses_files_is_noticed_before_the_fit(folder, capsys):
+    # Also root cannot write there.
+    assert _run("--output", "/proc/out.txt") == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not FITS
+
+
+@pytest.mark.parametrize(("length", "code"), [(240, 0), (255, 0), (256, 2), (5000, 2)])
+def test_long_names_are_written_or_refused_in_a_line(folder, capsys, length, code):
+    assert _run("--output", "n" * length) == code
+    assert capsys.readouterr().err.count("\n") == (code > 0)
+    assert len(FITS) == (code == 0)
+
+
+def test_an_answer_that_cannot_be_written_after_all_is_printed(folder, capsys, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(containers, "write_atomic", full)
+    assert _run("--output", "out") == 2
+    captured = capsys.readouterr()
+    assert "identified" in captured.out
+    assert "No space left" in captured.err
+
+
+def test_control_characters_do_not_reach_the_terminal(folder, capsys, monkeypatch):
+    assert cli.main(["discover", "\x1b[31mred\u202e\x07.csv", "--quiet"]) == 2
+    assert cli.main(["discover", "a.csv", "--quiet", "--columns", "x=\x1b]0;t\x07", "t=t", "u=u"]) == 2
+    monkeypatch.setattr(discovery, "discover", lambda *_, **__: Answer("one \x1b[2J\ntwo"))
+    assert _run() == 0
+    assert _run("--output", "out") == 0
+    monkeypatch.setattr(discovery, "discover", lambda *_, **__: [][0] or "\x1b")
+    captured = capsys.readouterr()
+    text = captured.out + captured.err + (folder / "out").read_text()
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text)
+    assert r"\x1b" in captured.err
+    assert "one \\x1b[2J\ntwo" in captured.out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--axis", "x=0:9", "--axis", "x=0:3"],
+        ["--axis", "t=0:9", "--axis", "t=0:9"],
+        ["--columns", "x=x", "t=t", "u=u", "x=t"],
+        ["--columns", "x=x", "t=t", "u=u", "--columns", "x=t"],
+        ["--library", "u", "--library", "u_x"],
+        ["--output", "o", "--output", "p"],
+        ["--recipe", "kernel", "--recipe", "auto"],
+    ],
+)
+def test_what_is_given_twice_is_refused(folder, capsys, words):
+    assert _run(*words) == 2
+    assert re.search("once|twice", capsys.readouterr().err)
+    assert not FITS
+    assert [path.name for path in folder.iterdir()] == ["a.csv"]
+
+
+# The command in a process of its own, with a fit that takes no time.
+_STUB = """
+import sys
+from fts.discovery import discover
+class Answer:
+    identified, field = True, None
+    def __str__(self): return "identified: \\u00fb_t = \\u2202u" + "\\n- reason" * 20_000
+discover.discover = lambda *_, **__: Answer()
+from fts.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def _process(folder: Path, code: str, *words: str, shell: str = "", **environment: str):
+    command = [sys.executable, "-c", code, *words]
+    if shell:
+        command = ["bash", "-c", f'set -o pipefail; "$@" {shell}', "bash", *command]
+    return subprocess.run(command, cwd=folder, capture_output=True, env=os.environ | environment, timeout=120)
+
+
+def test_an_ascii_terminal_gets_replacements(folder):
+    done = _process(folder, _STUB, "discover", "a.csv", "--quiet", PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert rb"identified: \xfb_t = \u2202u" in done.stdout
+
+
+@pytest.mark.parametrize("shell", ["| head -n 1", ">&-", "> /dev/full"])
+def test_an_answer_that_nobody_reads_is_one_line(folder, shell):
+    done = _process(folder, _STUB, "discover", "a.csv", "--quiet", shell=shell)
+    assert done.returncode == 2, done.stderr
+    assert (done.stderr.count(b"\n"), done.stderr[:5]) == (1, b"fts: "), done.stderr
+
+
+@pytest.mark.parametrize("shell", [">&-", "> /dev/full"])
+@pytest.mark.parametrize("word", ["problems", "--help", "--version"])
+def test_help_that_nobody_reads_is_one_line(folder, shell, word):
+    done = _process(folder, "import sys; from fts.cli import main; sys.exit(main())", word, shell=shell)
+    assert done.returncode == 2, done.stderr
+    assert (done.stderr.count(b"\n"), done.stderr[:5]) == (1, b"fts: "), done.stderr
+
+
+def test_closed_streams_do_not_end_up_in_files(folder):
+    done = _process(folder, _STUB, "discover", "a.csv", "--quiet", "--output", "out", shell="<&- >&- 2>&-")
+    assert done.returncode == 0
+    assert (folder / "out").read_text().startswith("identified: û_t")
+    assert (folder / "a.csv").read_text() == SAMPLES
+
+
+def test_an_interrupted_import_ends_in_a_line(folder):
+    code = """
+import sys
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == "numpy":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupt())
+from fts.cli import main
+sys.exit(main(["problems"]))
+"""
+    done = _process(folder, code)
+    assert (done.returncode, done.stderr) == (130, b"fts: interrupted\n")
+
+
+def test_an_interrupted_fit_ends_in_a_line(folder, capsys, monkeypatch):
+    def interrupted(*_, **__):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(discovery, "discover", interrupted)
+    assert _run("--output", "out") == 130
+    assert capsys.readouterr().err == "fts: interrupted\n"
+    assert [path.name for path in folder.iterdir()] == ["a.csv"]
+
+
+_WRITER = """
+import os, sys
+from pathlib import Path
+from fts import containers
+def wait(*_):
+    print("ready", flush=True)
+    sys.stdin.read()
+os.replace = wait
+containers.write_atomic(Path("a.fts"), b"half")
+"""
+
+
+def test_partial_files_of_dead_writers_go_and_nothing_else(tmp_path):
+    """Two writers, one of them killed: the next write removes what that one left, and only that."""
+    writers = []
+    for _ in range(2):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", _WRITER], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert writer.stdout.readline() == b"ready\n"
+        writers.append(writer)
+    try:
+        partial = {pid: list(tmp_path.glob(f".*{pid}*.partial")) for pid in (w.pid for w in writers)}
+        assert [len(paths) for paths in partial.values()] == [1, 1]
+        writers[0].kill()
+        writers[0].wait()
+        dead, living = (partial[writer.pid][0] for writer in writers)
+        foreign = [".a.fts.k2j3h4.partial", "a.partial", dead.name + ".bak", "x" + dead.name]
+        for name in foreign:
+            (tmp_path / name).write_text("mine")
+        (tmp_path / dead.name.replace("-", "_")).mkdir()
+        linked = tmp_path / re.sub(r"-\w+\.partial", "-abcdef01.partial", dead.name)
+        linked.symlink_to("a.partial")
+        before = {path.name for path in tmp_path.iterdir()}
+        containers.write_atomic(tmp_path / "b.fts", b"whole")
+        assert {path.name for path in tmp_path.iterdir()} == before - {dead.name} | {"b.fts"}
+        assert living.exists()
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.communicate()
+
+
+def test_a_hundred_killed_writers_leave_nothing_for_ever(tmp_path):
+    names = [f".fts-{pid}-{n:08x}.partial" for n, pid in enumerate(range(4_194_305, 4_194_405))]
+    for name in names:  # process ids that no Linux gives
+        (tmp_path / name).write_bytes(b"half")
+    containers.write_atomic(tmp_path / "b.fts", b"whole")
+    assert [path.name for path in tmp_path.iterdir()] == ["b.fts"]
