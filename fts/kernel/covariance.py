@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Complex, Float, Int
 from scipy import fft
 
-from fts.domain import Domain
+from fts.domain import Domain, cosine_and_sine
 
 _FINEST = 1 << 14  # points on a circle where a kernel is sampled for its Fourier coefficients
 _FEATURES = 1000  # random Fourier features of a drawn function
@@ -232,7 +232,7 @@ def fourier_features(
             angle = 2 * np.pi * x / period
             position = period / (2 * np.pi) * np.column_stack([np.cos(angle), np.sin(angle)])
         phase += position @ w
-    return np.cos(phase) + 1j * np.sin(phase)
+    return np.stack(cosine_and_sine(phase), axis=-1).view(complex)[..., 0]
 
 
 def feature_weights(shape: tuple[int, ...], rng: np.random.Generator) -> Complex[np.ndarray, "..."]:
@@ -247,5 +247,7 @@ def sum_features(weights: np.ndarray, features: Sequence[np.ndarray]) -> np.ndar
     rows = weights[None, :]
     for feature in space:
         rows = (rows[:, None, :] * feature[None, :, :]).reshape(-1, len(weights))
-    values = np.real(rows) @ np.real(last).T - np.imag(rows) @ np.imag(last).T
+    # Re(a b) = Re a Re b - Im a Im b, over real and imaginary parts in turn.
+    np.conj(rows, out=rows)
+    values = rows.view(float) @ last.view(float).T
     return values.reshape(*(len(feature) for feature in features))
