@@ -11,17 +11,18 @@ numbers, so a small file that unpacks to a large one is refused.
 
 import csv
 import difflib
+import gzip
 import math
 import zipfile
 import zlib
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.io import loadmat, netcdf_file
+from scipy.io import loadmat, netcdf_file, whosmat
 
 from fts.containers import FileError
 
@@ -35,6 +36,7 @@ Rows = Iterator[list[str]]
 
 _LONGEST_LINE = 1 << 22
 _BLOCK = 1 << 18  # characters turned into numbers at once
+_LOOK = 1024  # lines after which the numbers so far are counted
 _COMMENTS = ("#", "%")
 # A heading of a wide table: what its rows are, and what its columns are.
 _CORNERS = {"x": "xt", "t": "tx", "x\\t": "xt", "t\\x": "tx", "x/t": "xt", "t/x": "tx"}
@@ -44,13 +46,21 @@ _MAT_HEADER, _MAT_COMPRESSED = 128, 15
 _MOST_ARRAYS = 4096  # arrays in one file
 HDF5 = b"\x89HDF\r\n\x1a\n"  # how such a file begins
 
+_EXACT = 1 << 53  # integers beyond it are rounded by float64
+_MAT_NUMBERS = ("double", "single", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)))
+
 _REMEDY = {
+    "b": "store numbers",
     "c": "store its real part",
     "M": "store the seconds since the first one",
     "m": "store them as a number of seconds",
     "O": "it holds objects, which are not loaded (allow_pickle is off); store plain numbers",
     "V": "store one array per column",
 }
+
+
+class FileWarning(UserWarning):
+    """Something a file holds that is not used; the message says what."""
 
 
 def assign(names: Sequence[str], columns: Columns, where: str) -> dict[str, str]:
@@ -82,6 +92,11 @@ def numbers(name: str, array: np.ndarray, where: str) -> np.ndarray:
     kind = array.dtype.kind
     if kind == "c" and not np.any(np.imag(array)):
         return np.real(array).astype(float)
+    long = kind in "iu" and array.dtype.itemsize == 8 and array.size > 0
+    if long and (int(array.max()) > _EXACT or int(array.min()) < -_EXACT):
+        raise FileError(
+            f"{name} of {where} holds integers beyond 2^53, which are rounded: subtract an offset"
+        )
     if array.dtype.names or kind not in "iuf":
         kind = "V" if array.dtype.names else kind
         raise FileError(f"{name} of {where} has type {array.dtype}: {_REMEDY.get(kind, 'store numbers')}")
@@ -92,6 +107,17 @@ def refuse_large(total: int, where: str) -> None:
     """An error when a file holds, or promises, more numbers than are read."""
     if total > LARGEST:
         raise FileError(f"{where} holds {total >> 20} MB of numbers, {LARGEST >> 20} are read: thin it out")
+
+
+def refuse_many(shapes: Mapping[str, Sequence[int]], where: str) -> None:
+    """The same for arrays of these shapes: a grid becomes one row of coordinates and value per sample."""
+    rows = math.prod(shapes["u"]) * len(shapes)
+    refuse_large(8 * max(rows, sum(math.prod(shape) for shape in shapes.values())), where)
+
+
+def unreadable(path: Path, error: OSError) -> str:
+    """The sentence for a file the system does not give."""
+    return f"{path.name} cannot be read ({error.strerror or error}): mend or move it"
 
 
 def _same(name: str, wanted: str) -> bool:
@@ -118,14 +144,20 @@ def read_delimited(
     path: Path, columns: Columns = None, decimal: str = ".", missing: Sequence[str] = ()
 ) -> dict[str, np.ndarray]:
     """Columns x, [y, [z,]] t, u of the text at `path`, rows without a value left out."""
-    refuse_large(path.stat().st_size, path.name)
+    size = path.stat().st_size
+    refuse_large(size, path.name)
+    packed = path.suffix.lower() == ".gz"
     if decimal not in (".", ","):
         raise FileError(f"decimal {decimal!r}: write '.' or ','")
     try:
-        with path.open(newline="", encoding="utf-8-sig") as stream:
-            return _Text(stream, path.name, decimal, {"", *(text.strip() for text in missing)}).read(columns)
+        with (gzip.open if packed else open)(path, "rt", newline="", encoding="utf-8-sig") as stream:
+            text = _Text(stream, path.name, decimal, {"", *(marker.strip() for marker in missing)})
+            text.most = LARGEST if packed else size
+            return text.read(columns)
     except UnicodeDecodeError:
         raise FileError(f"{path.name} is not UTF-8 text: save it as CSV in UTF-8") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise FileError(f"{path.name} is damaged or no gzip file: save it again") from None
     except csv.Error as error:
         raise FileError(f"{path.name} is no table ({error}): one number a cell, quotes in pairs") from None
 
@@ -136,6 +168,10 @@ class _Text:
     def __init__(self, stream, name: str, decimal: str, missing: set[str]) -> None:
         self.stream, self.name, self.decimal, self.missing = stream, name, decimal, missing
         self.number = 0  # of the line read last
+        self.characters, self.most = (
+            0,
+            LARGEST,
+        )  # read, and read at most: what the file held when it was opened
         self.comment = ""
         self.separator: str | None = None
 
@@ -170,6 +206,7 @@ class _Text:
                 continue
             for role, index in indices.items():
                 collected[role].frombytes(block[:, index].tobytes())
+            self._refuse_many(collected)
         if not collected["u"]:
             raise FileError(f"{self.name} holds no samples below its heading: write columns x, [y,] t, u")
         return {role: np.array(values) for role, values in collected.items()}
@@ -181,6 +218,11 @@ class _Text:
                 continue
             for role, index in indices.items():
                 collected[role].append(self._value(row[index], role))
+            if self.number % _LOOK == 0:
+                self._refuse_many(collected)
+
+    def _refuse_many(self, collected: Mapping[str, array]) -> None:
+        refuse_large(8 * sum(len(values) for values in collected.values()), self.name)
 
     def _block(self) -> list[str]:
         lines, size = [], 0
@@ -213,6 +255,7 @@ class _Text:
                         (*corner, "u"), (along, position, self._value(cell, "u")), strict=True
                     ):
                         collected[role].append(value)
+            self._refuse_many(collected)
         if not collected["u"]:
             raise FileError(f"{self.name} holds no samples below its heading: fill the table")
         return {role: np.array(collected[role]) for role in ("x", "t", "u")}
@@ -241,6 +284,10 @@ class _Text:
         """The lines, comments blanked, none longer than a bound: a file without ends of line is refused."""
         while line := self.stream.readline(_LONGEST_LINE):
             self.number += 1
+            self.characters += len(line)
+            if self.characters > self.most:
+                refuse_large(self.characters, self.name)
+                raise FileError(f"{self.name} grew while it was read: wait until it is complete")
             if len(line) == _LONGEST_LINE:
                 raise FileError(f"line {self.number} of {self.name} does not end: write one sample a line")
             if "\0" in line:
@@ -321,10 +368,19 @@ def read_npz(path: Path, columns: Columns) -> dict[str, np.ndarray]:
             raise FileError(f"{path.name} holds an array twice, or thousands: keep x, [y,] t, u")
         roles = assign(list(members), columns, path.name)
         refuse_large(sum(members[name].file_size for name in roles.values()), path.name)
+        headers = {
+            name: _npy_header(archive, entry, path.name)
+            for name, entry in members.items()
+            if name in roles.values()
+        }
+        refuse_many({role: headers[name][0] for role, name in roles.items()}, path.name)
         return {role: _npy(archive, members[name], path.name) for role, name in roles.items()}
 
 
-def _npy(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, where: str) -> np.ndarray:
+def _npy_header(
+    archive: zipfile.ZipFile, entry: zipfile.ZipInfo, where: str
+) -> tuple[tuple, bool, np.dtype, int]:
+    """Shape, whether in Fortran's order, type and where the numbers begin."""
     name = entry.filename.removesuffix(".npy")
     with archive.open(entry) as stream:
         version = np.lib.format.read_magic(stream)
@@ -336,10 +392,17 @@ def _npy(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, where: str) -> np.nda
         shape, fortran, dtype = read(stream)
         if dtype.hasobject or dtype.names or dtype.kind not in "iufc":
             numbers(name, np.empty(0, dtype), where)
-        size = math.prod(shape) * dtype.itemsize
-        if min(shape, default=0) < 0 or stream.tell() + size != entry.file_size:
-            raise FileError(f"{name} of {where} does not hold the {shape} numbers it says: save it again")
-        flat = np.frombuffer(stream.read(size), dtype)
+        begin = stream.tell()
+    if min(shape, default=0) < 0 or begin + math.prod(shape) * dtype.itemsize != entry.file_size:
+        raise FileError(f"{name} of {where} does not hold the {shape} numbers it says: save it again")
+    return shape, fortran, dtype, begin
+
+
+def _npy(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, where: str) -> np.ndarray:
+    shape, fortran, dtype, begin = _npy_header(archive, entry, where)
+    with archive.open(entry) as stream:
+        flat = np.frombuffer(stream.read(entry.file_size), dtype, offset=begin)
+    name = entry.filename.removesuffix(".npy")
     return numbers(name, flat.reshape(shape, order="F" if fortran else "C"), where)
 
 
@@ -350,10 +413,16 @@ def read_mat(path: Path, columns: Columns) -> dict[str, np.ndarray]:
     if begin.startswith(HDF5) or b"MATLAB 7.3" in begin:
         raise FileError(f"{path.name} is a MATLAB 7.3 file: save it with save('{path.name}', '-v7')")
     refuse_large(_unpacked(path), path.name)
-    stored = loadmat(path, chars_as_strings=False, struct_as_record=True)
-    arrays = {name: values for name, values in stored.items() if not name.startswith("__")}
-    roles = assign(list(arrays), columns, path.name)
-    return {role: numbers(name, np.asarray(arrays[name]), path.name) for role, name in roles.items()}
+    kinds = {name: (shape, kind) for name, shape, kind in whosmat(path)}
+    roles = assign(list(kinds), columns, path.name)
+    for name in roles.values():
+        if kinds[name][1] not in _MAT_NUMBERS:
+            raise FileError(
+                f"{name} of {path.name} is a {kinds[name][1]} array: store a full array of numbers"
+            )
+    refuse_many({role: kinds[name][0] for role, name in roles.items()}, path.name)
+    stored = loadmat(path, variable_names=list(roles.values()))
+    return {role: numbers(name, np.asarray(stored[name]), path.name) for role, name in roles.items()}
 
 
 def _unpacked(path: Path) -> int:
@@ -383,8 +452,7 @@ def read_netcdf(path: Path, columns: Columns) -> dict[str, np.ndarray]:
     refuse_large(path.stat().st_size, path.name)
     with netcdf_file(path, mmap=False, maskandscale=True) as file:
         roles = assign(list(file.variables), columns, path.name)
-        size = sum(math.prod(file.variables[name].shape) * 8 for name in roles.values())
-        refuse_large(size, path.name)
+        refuse_many({role: file.variables[name].shape for role, name in roles.items()}, path.name)
         dims = {role: file.variables[name].dimensions for role, name in roles.items()}
         read = {role: _masked(name, file.variables[name][:], path.name) for role, name in roles.items()}
     return _ordered(read, dims, path.name)
@@ -403,13 +471,31 @@ def _xarray(path: Path, columns: Columns) -> dict[str, np.ndarray]:
         raise FileError(f"{path.name} is a NetCDF 4 file: pip install 'fts[formats]' to read it") from None
     # The sizes as they are stored: xarray believes those of the dimensions, and reads what is there.
     with h5py.File(path) as file:
+        if len(file) > _MOST_ARRAYS:
+            raise FileError(f"{path.name} holds thousands of arrays: keep x, [y,] t, u")
+        for name in file:
+            _refuse_elsewhere(file, name, path.name)
         roles = assign(list(file), columns, path.name)
-        stored_sizes = (math.prod(getattr(file[name], "shape", ())) for name in roles.values())
-        refuse_large(sum(stored_sizes) * 8, path.name)
+        refuse_many({role: getattr(file[name], "shape", ()) for role, name in roles.items()}, path.name)
     # Without indexes nothing is loaded before it is asked for.
     lazy: dict[str, Any] = {"decode_times": False, "create_default_indexes": False}
     with xarray.open_dataset(path, engine="h5netcdf", **lazy) as stored:
         return read_dataset(stored, columns, path.name)
+
+
+def _refuse_elsewhere(file: Any, name: str, where: str) -> None:
+    """An error for an array that is kept in another file: the samples are this one's, and nobody else's."""
+    import h5py
+
+    # Soft links may lead to external ones.
+    elsewhere = not isinstance(file.get(name, getlink=True), h5py.HardLink)
+    if not elsewhere and isinstance(stored := file[name], h5py.Dataset):
+        elsewhere = bool(stored.external) or stored.is_virtual
+        refuse_large(math.prod(stored.chunks or ()) * stored.dtype.itemsize, where)
+    if elsewhere:
+        raise FileError(
+            f"{name[:60]} of {where} links to another place or file: store the numbers themselves"
+        )
 
 
 def read_dataset(stored: Any, columns: Columns, where: str) -> dict[str, np.ndarray]:
@@ -417,7 +503,7 @@ def read_dataset(stored: Any, columns: Columns, where: str) -> dict[str, np.ndar
     roles = assign([str(name) for name in stored.variables], columns, where)
     for name in roles.values():
         numbers(name, np.empty(0, stored[name].dtype), where)
-    refuse_large(sum(stored[name].size * 8 for name in roles.values()), where)
+    refuse_many({role: stored[name].shape for role, name in roles.items()}, where)
     dims = {role: tuple(str(d) for d in stored[name].dims) for role, name in roles.items()}
     read = {role: numbers(name, stored[name].values, where) for role, name in roles.items()}
     # xarray has put NaN where the file declares a value missing.
@@ -448,11 +534,33 @@ def read_parquet(path: Path, columns: Columns) -> dict[str, np.ndarray]:
         raise FileError(f"{path.name} is a Parquet file: pip install 'fts[formats]' to read it") from None
     with parquet.ParquetFile(path) as file:
         roles = assign(file.schema_arrow.names, columns, path.name)
-        refuse_large(file.metadata.num_rows * 8 * len(roles), path.name)
+        refuse_many(dict.fromkeys(roles, (file.metadata.num_rows,)), path.name)
         for name in roles.values():
             numbers(name, np.empty(0, file.schema_arrow.field(name).type.to_pandas_dtype()), path.name)
         table = file.read(columns=list(roles.values()))
+    for name in roles.values():
+        numbers(name, table[name].drop_null().to_numpy(), path.name)  # nulls turn integers into float64
     arrays = {role: table[name].to_numpy() for role, name in roles.items()}
     read = {role: numbers(roles[role], values, path.name) for role, values in arrays.items()}
     read["u"] = np.ma.array(read["u"], mask=table[roles["u"]].is_null().to_numpy())
     return read
+
+
+BINARY: dict[str, Callable[[Path, Columns], dict[str, np.ndarray]]] = {
+    ".npz": read_npz,
+    ".mat": read_mat,
+    ".nc": read_netcdf,
+    ".parquet": read_parquet,
+}
+
+
+def read_binary(ending: str, path: Path, columns: Columns) -> dict[str, np.ndarray]:
+    """The arrays of a file with this ending; whatever a parser ends in is a FileError."""
+    try:
+        return BINARY[ending](path, columns)
+    except (FileError, PermissionError):
+        raise
+    # A damaged file ends in the parsers of other libraries in whatever they did not foresee.
+    except Exception as error:
+        kind = type(error).__name__
+        raise FileError(f"{path.name} is damaged or no {ending} file ({kind}): save it again") from None

@@ -1,6 +1,6 @@
 """A user's file -> Observations: the format by its ending, scattered samples or a grid by the shapes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,25 +10,20 @@ from jaxtyping import Float
 from fts import validation
 from fts.containers import FileError
 from fts.domain import Domain
+from fts.io import isolated
 from fts.io.formats import (
+    BINARY,
     COORDINATES,
     Columns,
+    read_binary,
     read_dataset,
     read_delimited,
-    read_mat,
-    read_netcdf,
-    read_npz,
-    read_parquet,
+    unreadable,
 )
 from fts.observations import Observations, require_finite
 
 TEXT = (".csv", ".tsv", ".txt", ".dat")
-BINARY: dict[str, Callable[[Path, Columns], dict[str, np.ndarray]]] = {
-    ".npz": read_npz,
-    ".mat": read_mat,
-    ".nc": read_netcdf,
-    ".parquet": read_parquet,
-}
+ISOLATED = (".mat",)  # their readers can crash
 ENDINGS = (*TEXT, *BINARY, ".fts")
 
 
@@ -64,7 +59,8 @@ def read_samples(
                 )
             return Observations.load(path)
         arrays, source = _read_file(path, columns, decimal, missing), path.name
-    x, t, u = _flat(arrays, source)
+    named = is_dataset(path) or path.suffix.lower() == ".nc"
+    x, t, u = _flat(arrays, source, ordered=named)
     for name, values in (("x", x), ("t", t), ("u", u)):
         require_finite(name, values)
     if domain is None:
@@ -78,30 +74,25 @@ def is_dataset(value: object) -> bool:
 
 
 def _read_file(path: Path, columns: Columns, decimal: str, missing: Sequence[str]) -> dict[str, np.ndarray]:
+    if path.exists() and not path.is_file():
+        raise FileError(f"{path} is no regular file: copy the samples to one ({', '.join(ENDINGS)})")
     if not path.is_file():
         raise FileError(f"no file at {path}: give one with columns x, [y,] t, u ({', '.join(ENDINGS)})")
-    ending = path.suffix.lower()
+    packed = path.suffix.lower() == ".gz"
+    ending = (path.with_suffix("") if packed else path).suffix.lower()
+    if packed and ending not in TEXT:
+        raise FileError(f"{path.name} is packed: unpack it; only {', '.join(TEXT)} are read as .gz")
     if ending not in ENDINGS:
         raise FileError(f"{path.name} has an unknown ending: save the samples as one of {', '.join(ENDINGS)}")
     try:
         if ending in TEXT:
             return read_delimited(path, columns, decimal, missing)
-        arrays = _read_binary(ending, path, columns)
+        _refuse_in_order(columns, path.name)
+        read = isolated.read if ending in ISOLATED else read_binary
+        arrays = read(ending, path, columns)
     except OSError as error:
-        raise FileError(f"{path.name} cannot be read ({error.strerror or error}): mend or move it") from None
+        raise FileError(unreadable(path, error)) from None
     return arrays | {"u": _without(arrays["u"], missing)}
-
-
-def _read_binary(ending: str, path: Path, columns: Columns) -> dict[str, np.ndarray]:
-    _refuse_in_order(columns, path.name)
-    try:
-        return BINARY[ending](path, columns)
-    except (FileError, PermissionError):
-        raise
-    # A damaged file ends in the parsers of other libraries in whatever they did not foresee.
-    except Exception as error:
-        kind = type(error).__name__
-        raise FileError(f"{path.name} is damaged or no {ending} file ({kind}): save it again") from None
 
 
 def _refuse_in_order(columns: Columns, where: str) -> None:
@@ -121,7 +112,9 @@ def _without(u: np.ndarray, missing: Sequence[str]) -> np.ndarray:
     return np.ma.array(np.ma.getdata(u), mask=mask)
 
 
-def _flat(arrays: dict[str, np.ndarray], where: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _flat(
+    arrays: dict[str, np.ndarray], where: str, ordered: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """One row per sample that was taken: x [n, d], t [n], u [n]."""
     roles = [*(axis for axis in COORDINATES if axis in arrays), "t"]
     u = arrays["u"]
@@ -135,7 +128,7 @@ def _flat(arrays: dict[str, np.ndarray], where: str) -> tuple[np.ndarray, np.nda
             raise FileError(
                 f"{where} holds {shapes}: give flat columns of equal length, or axes and a grid u"
             )
-        u = _grid(u, sizes, where)
+        u = _grid(u, sizes, where, ordered)
         points = [axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")]
     taken = ~np.ma.getmaskarray(u).ravel()
     if not taken.any():
@@ -144,13 +137,22 @@ def _flat(arrays: dict[str, np.ndarray], where: str) -> tuple[np.ndarray, np.nda
     return x, points[-1][taken], np.ma.getdata(u).ravel()[taken]
 
 
-def _grid(u: np.ndarray, sizes: tuple[int, ...], where: str) -> np.ndarray:
-    """Values on the grid of axes with these sizes, time last; time first is understood where it must be."""
+def _grid(u: np.ndarray, sizes: tuple[int, ...], where: str, ordered: bool) -> np.ndarray:
+    """Values on the grid of axes with these sizes, time last; time first is understood where it must be.
+
+    `ordered` by the names of its dimensions, which decide where the sizes do not.
+    """
     if u.ndim == len(sizes) + 1 and u.shape[-1] == 1:
         u = u[..., 0]  # one component
+    time_first = u.shape == (sizes[-1], *sizes[:-1])
+    if u.shape == sizes and time_first and not ordered and max(sizes) > 1:
+        raise FileError(
+            f"u of {where} has shape {u.shape}, its axes as many: time may run first or last: store x, [y,] t"
+            " as arrays of u's shape (numpy.meshgrid, indexing='ij'), or NetCDF with named dimensions"
+        )
     if u.shape == sizes:
         return u
-    if u.shape == (sizes[-1], *sizes[:-1]):
+    if time_first:
         return np.moveaxis(u, 0, -1)
     raise FileError(f"u of {where} has shape {u.shape}, its axes x, [y,] t have {sizes}: make them agree")
 

@@ -153,12 +153,6 @@ def test_what_people_have_is_read(name: str, tmp_path: Path) -> None:
     _same(fts.read_samples(path, **how))
 
 
-def test_a_square_grid_is_read_as_documented_or_by_its_dimensions(tmp_path: Path) -> None:
-    u = np.arange(25.0).reshape(5, 5)
-    (tmp_path / "square.npz").write_bytes(npz(x=np.arange(5.0), t=np.arange(5.0), u=u))
-    np.testing.assert_array_equal(fts.read_samples(tmp_path / "square.npz").grid.values, u)
-
-
 def test_values_a_file_declares_missing_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "fill.nc").write_bytes(netcdf(("x", "t"), ("x", "t"), fill=True))
     samples = fts.read_samples(tmp_path / "fill.nc")
