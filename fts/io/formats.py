@@ -473,7 +473,7 @@ def _xarray(path: Path, columns: Columns) -> dict[str, np.ndarray]:
     with h5py.File(path) as file:
         if len(file) > _MOST_ARRAYS:
             raise FileError(f"{path.name} holds thousands of arrays: keep x, [y,] t, u")
-        for name in file:
+        for name in map(str, file):
             _refuse_elsewhere(file, name, path.name)
         roles = assign(list(file), columns, path.name)
         refuse_many({role: getattr(file[name], "shape", ()) for role, name in roles.items()}, path.name)
