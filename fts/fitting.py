@@ -76,8 +76,8 @@ def fit_with_variance(
     observations: Observations, recipe: Recipe = "auto", *, progress: bool = True
 ) -> tuple[FrozenField, Field | None]:
     """The same field, and its posterior variance where the recipe has one; `select` takes both."""
-    found = fit_posterior(observations, recipe, progress=progress)
-    return found.field, found.variance
+    posterior = fit_posterior(observations, recipe, progress=progress)
+    return posterior.field, posterior.variance
 
 
 def fit_posterior(observations: Observations, recipe: Recipe = "auto", *, progress: bool = True) -> Fit:
@@ -176,9 +176,9 @@ def shipped_field(observations: Observations, params: FieldParams) -> FrozenFiel
     if not path.is_file():
         return None
     field = load(path)
-    asked = (observations.problem, observations.protocol, observations.seed, observations.noise)
+    wanted = (observations.problem, observations.protocol, observations.seed, observations.noise)
     made = field.made
-    same = (made.problem, made.protocol, made.seed, made.noise) == asked
+    same = (made.problem, made.protocol, made.seed, made.noise) == wanted
     current = made.recipe == params.recipe and made.version == recipe_version(params.recipe)
     # What the kernel's search chose follows from the samples; a network's settings must be those asked for.
     fitting = params.settings is None or made.parameters == named(params.settings)

@@ -1,11 +1,14 @@
 """The documents of the repository name what exists: citation, changelog, API reference, glossary."""
 
 import importlib
+import importlib.util
+import json
 import os
 import re
 import subprocess
 import sys
 import tomllib
+from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ import yaml
 import fts
 
 ROOT = Path(__file__).resolve().parent.parent
+BOOK = [*(ROOT / "book").glob("*.md"), *(ROOT / "book").glob("*.ipynb")]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
@@ -45,14 +49,59 @@ def test_the_reference_lists_every_public_name_and_modules_that_exist() -> None:
         assert importlib.import_module(module).__doc__, f"{module} has no docstring to show"
 
 
-@pytest.mark.parametrize("document", ["book/glossary.md", "CONTRIBUTING.md", "README.md"])
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "Makefile", *(f"book/{page.name}" for page in sorted(BOOK))]
+
+
+def _prose(path: Path) -> str:
+    """The text of a document; of a notebook its prose, and the captions in its cells."""
+    if path.suffix != ".ipynb":
+        return path.read_text()
+    return "\n".join("".join(cell["source"]) for cell in json.loads(path.read_text())["cells"])
+
+
+def _exists(name: str) -> bool:
+    """Whether a dotted name is a module of the package, or what a module or a public class has."""
+    parts = name.split(".")
+    for count in range(len(parts), 0, -1):
+        try:
+            value = importlib.import_module(".".join(parts[:count]))
+        except ModuleNotFoundError:
+            continue
+        return reduce(lambda found, part: getattr(found, part, None), parts[count:], value) is not None
+    return False
+
+
+def _lacking(text: str) -> list[str]:
+    """Modules, public names, paths and commands that a text names and the repository does not have."""
+    dotted = set(re.findall(r"(?<![\w./])fts(?:\.[A-Za-z_]\w*)+(?![\w/])", text)) - {"fts.css"}
+    commands = re.findall(r"-m (fts[\w.]*\w)", text)
+    paths = re.findall(r"(?<![\w/])((?:fts|book|tests|assets|benchmarks)/[\w./-]*\w)(?![\w*{<])", text)
+    return [
+        *sorted(name for name in dotted if not _exists(name)),
+        *(name for name in commands if importlib.util.find_spec(name) is None),
+        *(path for path in paths if not (ROOT / path).exists()),
+    ]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
 def test_paths_and_names_exist(document: str) -> None:
-    text = (ROOT / document).read_text()
-    paths = re.findall(r"`((?:fts|book|tests|assets|benchmarks)/[^`*<{ ]*)`", text)
-    assert [path for path in paths if not (ROOT / path).exists()] == []
-    names = set(re.findall(r"`fts\.(\w+)`", text))
-    modules = {path.stem for path in (ROOT / "fts").iterdir()}
-    assert names - set(fts.__all__) - modules == set()
+    assert _lacking(_prose(ROOT / document)) == []
+
+
+@pytest.mark.parametrize("folder", ["fts", "tests", "benchmarks"])
+def test_comments_and_docstrings_name_modules_that_exist(folder: str) -> None:
+    """In sources only what stands between backticks is meant to exist."""
+    for file in sorted((ROOT / folder).rglob("*.py")):
+        for named in re.findall(r"(?<!`)`((?:fts[./]|python -m fts)[^`]*)`", file.read_text()):
+            assert [name for name in _lacking(named) if "nowhere" not in name] == [], file
+
+
+def test_what_does_not_exist_is_reported() -> None:
+    text = "see `fts.nowhere`, fts/nowhere.py and `python -m fts.nowhere tune`; `fts.kernel.nowhere`"
+    assert _lacking(text) == ["fts.kernel.nowhere", "fts.nowhere", "fts.nowhere", "fts/nowhere.py"]
+    assert (
+        _lacking("`fts.select`, `fts.kernel.search`, `fts/kernel`, `python -m fts.lab.studies verify`") == []
+    )
 
 
 PROBLEM = """

@@ -21,6 +21,11 @@ LONGEST = 600
 TRAINS = {"adapter", "baselines"}
 FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve"}
 FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__", "sympify", "parse_expr"}
+# Private words for what has a name in numerical analysis, statistics or machine learning.
+DIALECT = {
+    *("asked", "told", "foretell", "foretold", "came_out", "lowered", "unlikely", "likelier", "settle"),
+    "honesty",
+}
 FILES = [pytest.param(file, id=file.name) for file in LAYOUT.files.values()]
 CHECKS = (
     layout.missing_lines,
@@ -68,6 +73,14 @@ def test_modules_are_short() -> None:
 def test_one_word_is_one_class() -> None:
     classes = [name for file in LAYOUT.files.values() for name in file.classes]
     assert [name for name, count in Counter(classes).items() if count > 1] == []
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_names_are_words_of_the_field(file: layout.File) -> None:
+    assert set(file.name.split(".")) & DIALECT == set()
+    fields = ("name", "asname", "id", "attr", "arg")
+    named = {getattr(node, field, None) for node in ast.walk(file.tree) for field in fields}
+    assert {name for name in named if isinstance(name, str) and name.strip("_") in DIALECT} == set()
 
 
 @pytest.mark.parametrize("file", FILES)

@@ -154,7 +154,7 @@ class Structured:
     def freeze(self, made: Provenance, unit: float, domain: Domain, origin: Origin) -> FrozenField:
         """A copy of the model as NumPy arrays, multiplied by `unit` and back on the samples' own `domain`."""
         network = frozen_features(self.network)
-        units, values = (np.full(self.params.model.rank + 1, one, np.float32) for one in (1.0, 0.0))
+        units, values = (np.full(self.params.model.rank + 1, value, np.float32) for value in (1.0, 0.0))
         units[0] = unit  # of the outputs only the background has one,
         values = values.astype(float) if origin.value else values
         values[0] = origin.value  # and only it has a mean

@@ -176,7 +176,7 @@ def grid_leave_one_out(
     """Mean square error of sensors left out one by one, plus that of frames left out, by series."""
     grid = _grid(observations)
     y = grid.values - observations.y.mean()
-    places = inner_places(observations.domain, grid.sensors, params.ends)
+    sensors = inner_places(observations.domain, grid.sensors, params.ends)
     times = inner_times(observations.domain, grid.frames, params.ends)
     # Many series share their functions of space or of time: each of these is decomposed once.
     space = {each: _space(grid, each) for each in {bases[:-1] for bases in series.values()}}
@@ -184,7 +184,7 @@ def grid_leave_one_out(
     errors = {}
     for waves, bases in series.items():
         left, right = space[bases[:-1]], temporal[bases[-1:]]
-        by_sensor = _rows_left_out(y, left, right, params.penalty)[places]
+        by_sensor = _rows_left_out(y, left, right, params.penalty)[sensors]
         by_frame = _rows_left_out(y.T, right, left, params.penalty)[times]
         errors[waves] = float(by_sensor.mean() + by_frame.mean())
     return errors
@@ -201,7 +201,7 @@ def scattered_leave_one_out(
 ) -> dict[tuple[int, int], float]:
     """Mean square error of what one place, plus that of what one time holds, left out, by series."""
     domain, x, t = observations.domain, observations.x, observations.t
-    places = np.unique(x, axis=0, return_inverse=True)[1].ravel()
+    sensors = np.unique(x, axis=0, return_inverse=True)[1].ravel()
     times = np.unique(t, return_inverse=True)[1]
     scored = inner_places(domain, x, params.ends), inner_times(domain, t, params.ends)
     errors = {}
@@ -209,7 +209,7 @@ def scattered_leave_one_out(
         factor, coefficients = _normal_fit(observations, bases, params.penalty)
         errors[waves] = sum(
             float(np.square(_groups_left_out(observations, bases, factor, coefficients, group))[mask].mean())
-            for group, mask in zip((places, times), scored, strict=True)
+            for group, mask in zip((sensors, times), scored, strict=True)
         )
     return errors
 

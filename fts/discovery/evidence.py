@@ -191,10 +191,10 @@ def extend_systems(drawn: DrawnSystems, fit: Fit, ready: Prepared) -> DrawnSyste
     field = LastValues(fit.field)
     pairs = tuple(
         (
-            add_terms(own, field, ready.library, drawn.weak),
+            add_terms(first, field, ready.library, drawn.weak),
             add_terms(other, replace(draw, field=field), ready.library, drawn.weak),
         )
-        for (own, other), draw in zip(drawn.pairs, drawn.draws, strict=True)
+        for (first, other), draw in zip(drawn.pairs, drawn.draws, strict=True)
     )
     return replace(drawn, pairs=pairs)
 
@@ -203,7 +203,7 @@ def gather(ready: Prepared, drawn: DrawnSystems) -> Evidence:
     """The evidence in prepared systems and in those of fields drawn from the posterior."""
     A, b = refits.stack(ready.systems)
     root = refits.root_weights(len(b), ready.variances)
-    blocks = regions(np.concatenate([one.centers for one in ready.systems]))
+    blocks = regions(np.concatenate([system.centers for system in ready.systems]))
     rows, target = A * root[:, None], b * root
     size = float(np.linalg.norm(target)) or 1.0
     norms = np.linalg.norm(rows, axis=0)
@@ -310,17 +310,19 @@ def search(evidence: Evidence, proposed: Support, most: int) -> list[SupportFit]
     return fits + (_judge_new(evidence, fits, subsets(proposed, len(proposed))) if len(proposed) <= 8 else [])
 
 
-def _assemble_pairs(fit: Fit, ready: Prepared, draws: Sequence[DrawnField], places: Iterable) -> DrawnSystems:
+def _assemble_pairs(fit: Fit, ready: Prepared, draws: Sequence[DrawnField], shifts: Iterable) -> DrawnSystems:
     weak, field = _coarse(ready.weak), LastValues(fit.field)
     pairs = tuple(
         (
             assemble(field, ready.library, weak, phase),
             assemble(replace(draw, field=field), ready.library, weak, phase),
         )
-        for draw, phase in zip(draws, places, strict=True)
+        for draw, phase in zip(draws, shifts, strict=True)
     )
     variance = fit.variance
-    known = () if variance is None else (refits.row_variances(variance, weak, [own]) for own, _ in pairs)
+    known = (
+        () if variance is None else (refits.row_variances(variance, weak, [system]) for system, _ in pairs)
+    )
     return DrawnSystems(weak, tuple(draws), pairs, tuple(known))
 
 
@@ -329,11 +331,11 @@ def _coarse(weak: WeakParams) -> WeakParams:
 
 
 def _sample(
-    own: WeakSystem, other: WeakSystem, variances: np.ndarray, scale: np.ndarray
+    frozen: WeakSystem, drawn: WeakSystem, variances: np.ndarray, scale: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Moments of the field's weak system, of the drawn one, and of their difference."""
-    root = refits.root_weights(len(own), variances)
-    columns = [root[:, None] * np.column_stack([each.b, each.A * scale]) for each in (own, other)]
+    root = refits.root_weights(len(frozen), variances)
+    columns = [root[:, None] * np.column_stack([each.b, each.A * scale]) for each in (frozen, drawn)]
     first, second, difference = (part.T @ part for part in (*columns, columns[1] - columns[0]))
     return first, second, difference
 
@@ -372,9 +374,9 @@ def _added_share(fit: SupportFit, chosen: SupportFit, params: VerdictParams) -> 
 
     Less is allowed where the estimate itself points away from zero.
     """
-    (place,) = (i for i, j in enumerate(fit.support) if j not in chosen.support)
-    allowed = params.suggested if fit.t_values[place] >= params.suggestive else params.open
-    return float(abs(fit.share[place]) + 2 * fit.se[place]) / allowed
+    (added,) = (i for i, j in enumerate(fit.support) if j not in chosen.support)
+    allowed = params.suggested if fit.t_values[added] >= params.suggestive else params.open
+    return float(abs(fit.share[added]) + 2 * fit.se[added]) / allowed
 
 
 def _distance(evidence: Evidence, chosen: SupportFit, other: SupportFit, params: VerdictParams) -> float:

@@ -96,8 +96,8 @@ def derivative(expression: Expression) -> Expression:
     for factors, coefficient in expression.monomials:
         for i, (factor, exponent) in enumerate(factors):
             rest = Expression(((factors[:i] + factors[i + 1 :], coefficient * exponent),))
-            lowered = power(expression_of(factor), exponent - 1.0) if exponent != 1.0 else constant(1.0)
-            parts.append(multiply(multiply(rest, lowered), _inner_derivative(factor)))
+            reduced = power(expression_of(factor), exponent - 1.0) if exponent != 1.0 else constant(1.0)
+            parts.append(multiply(multiply(rest, reduced), _inner_derivative(factor)))
     return add(*parts)
 
 

@@ -222,10 +222,10 @@ class _Reader:
         self.next += 1
         return token
 
-    def _error(self, found: str, wanted: str) -> TermError:
+    def _error(self, text: str, wanted: str) -> TermError:
         last = min(self.next, len(self.tokens)) - 1
         position = self.tokens[last][1] if last >= 0 else 0
-        return TermError(f"{_quote(self.text)}: {found} at position {position}; expected {wanted}")
+        return TermError(f"{_quote(self.text)}: {text} at position {position}; expected {wanted}")
 
 
 def _negative(node: Node) -> Node:

@@ -239,7 +239,7 @@ class AdapterExplorer(Explorer):
             None if truth is None else Reference(truth, seen, SHAPES[truth.domain.dimension])
             for truth, seen in zip(truths, samples, strict=True)
         ]
-        self.references = ["" if one is None else one.model_id for one in self.beside]
+        self.references = ["" if widget is None else widget.model_id for widget in self.beside]
         return self
 
     def truncated(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:

@@ -253,8 +253,8 @@ class SplineCoefficients:
         basis = spline_basis(t, self.mean.size, self.interval, order)
         if order == 0:
             basis = basis - self.mean
-        one = np.full((1, basis.shape[0]), 1.0 if order == 0 else 0.0)
-        return np.concatenate([one, self.C.astype(float) @ basis.T])
+        constant = np.full((1, basis.shape[0]), 1.0 if order == 0 else 0.0)
+        return np.concatenate([constant, self.C.astype(float) @ basis.T])
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What a file stores."""

@@ -207,8 +207,8 @@ def _sizes_above(series: np.ndarray, tolerance: float) -> list[int]:
     """Coefficients per axis up to the last one above the tolerance of its feature."""
     axes = tuple(range(series.ndim - 1))
     above = (np.abs(series) > tolerance * np.abs(series).max(axis=axes)).any(axis=-1)
-    places = np.argwhere(above)
-    return [int(last) + 1 for last in places.max(axis=0)] if len(places) else [1] * len(axes)
+    indices = np.argwhere(above)
+    return [int(last) + 1 for last in indices.max(axis=0)] if len(indices) else [1] * len(axes)
 
 
 @dataclass(frozen=True)
@@ -233,8 +233,8 @@ class SeriesCoefficients:
 
     def at(self, t: Float[np.ndarray, " n"], order: int) -> Float[np.ndarray, "R1 n"]:
         """The order-th time derivative of the constant one and of c(t)."""
-        one = np.full((1, np.size(t)), 1.0 if order == 0 else 0.0)
-        return np.concatenate([one, (self.basis.at(t, order) @ self.coefficients.astype(float)).T])
+        constant = np.full((1, np.size(t)), 1.0 if order == 0 else 0.0)
+        return np.concatenate([constant, (self.basis.at(t, order) @ self.coefficients.astype(float)).T])
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What a file stores."""

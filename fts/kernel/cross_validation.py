@@ -106,9 +106,9 @@ def leave_group_out_of_grid(
     first, second = points.neighbours.T
     c = np.tensordot(v[first] * v[second], weights, (1, axis))
     inverse = _inverse(d[first] * d[second], c)
-    one = (d[second] * a[first] - c * a[second]) * inverse
-    two = (d[first] * a[second] - c * a[first]) * inverse
-    return alone, float(np.mean(one**2 + two**2) / 2)
+    error_first = (d[second] * a[first] - c * a[second]) * inverse
+    error_second = (d[first] * a[second] - c * a[first]) * inverse
+    return alone, float(np.mean(error_first**2 + error_second**2) / 2)
 
 
 def implied_variance(

@@ -106,10 +106,10 @@ def nelder_mead(
         "xatol": _SIDE,
         "fatol": _DIFFERENCE,
     }
-    found = optimize.minimize(
+    minimum = optimize.minimize(
         lambda p: float(np.log(error(*unpacked(p)))), start, method="Nelder-Mead", options=options
     )
-    return unpacked(found.x)
+    return unpacked(minimum.x)
 
 
 def search_grid(
@@ -291,10 +291,10 @@ def search_partial_grid(
     if refined is not None:
         choice = refined
     elif 1 - samples.known.mean() > _FEW_HOLES:
-        places = np.nonzero(samples.known)
-        points = [part.subset(rows) for part, rows in zip(samples.parts, places, strict=True)]
+        indices = np.nonzero(samples.known)
+        points = [part.subset(rows) for part, rows in zip(samples.parts, indices, strict=True)]
         error = (
-            LeaveGroupOut(points, samples.values[samples.known], places, step)
+            LeaveGroupOut(points, samples.values[samples.known], indices, step)
             if few
             else HoldOutOfGrid(samples, rng, step)
         )
@@ -408,10 +408,10 @@ def _search_fourier(
 
 
 def _ways_between_tracks(
-    observations: Observations, grouping: str, error: Error, found: Found
+    observations: Observations, grouping: str, error: Error, choice: Found
 ) -> Sequence[Groups | None]:
     """What else to leave out where noise hides from single samples what the field does between tracks."""
-    if grouping or error(*found) < _CLEAN**2:
+    if grouping or error(*choice) < _CLEAN**2:
         return ()
     tile = tracks(observations)
     return () if tile is None else (tile, None)
@@ -431,7 +431,7 @@ def _search_between_tracks(
         errors = error.errors(kernels, nugget)
         return sum(errors) + (0.0 if errors[-1] <= most else _REFUSED)
 
-    return min(best, _simplex(coarse, domain, limited, _WHOLE), key=lambda found: limited(*found))
+    return min(best, _simplex(coarse, domain, limited, _WHOLE), key=lambda choice: limited(*choice))
 
 
 def _prepare(whole: HoldOut, searched: HoldOut, best: Found) -> None:
@@ -443,9 +443,9 @@ def _prepare(whole: HoldOut, searched: HoldOut, best: Found) -> None:
     whole.least = min(whole.least, searched.least)
 
 
-def _simplex(found: Found, domain: Domain, error: Error, effort: Effort) -> Found:
+def _simplex(start: Found, domain: Domain, error: Error, effort: Effort) -> Found:
     """Downhill from there, then with the other families for each factor where these come near."""
-    kernels, nugget = nelder_mead(*found, domain.extents, error, effort.first)
+    kernels, nugget = nelder_mead(*start, domain.extents, error, effort.first)
     for axis in range(len(kernels)):
         for family in [each for each in FAMILIES if each != kernels[axis].family]:
             changed = Kernel(family, kernels[axis].lengths)
@@ -460,7 +460,7 @@ def _simplex(found: Found, domain: Domain, error: Error, effort: Effort) -> Foun
 def _coarse_search(domain: Domain, count: int, error: Error) -> Found:
     *extents, duration = domain.extents
     least = count ** (-1 / (len(extents) + 1))
-    found = []
+    minima = []
     for family in FAMILIES:
         fraction, rises, lowest, nuggets = _LARGEST, 0, np.inf, _COARSE_NUGGETS
         while fraction > least and rises < _RISES:
@@ -472,9 +472,9 @@ def _coarse_search(domain: Domain, count: int, error: Error) -> Found:
             nuggets = tuple(s for value, _, s in tried if s >= best[2] or value < _HOPELESS * best[0])
             rises += best[0] > lowest
             lowest = min(lowest, best[0])
-            found.append(best)
+            minima.append(best)
             fraction /= _RATIO
-    _, kernels, nugget = min(found, key=lambda entry: entry[0])
+    _, kernels, nugget = min(minima, key=lambda entry: entry[0])
     return kernels, nugget
 
 

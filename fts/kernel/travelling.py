@@ -213,6 +213,6 @@ def _sum_axis_by_axis(
     """Modes summed on the spatial axes, one after the other: those that share a first number together."""
     if len(space) == 1:
         return np.exp(1j * np.outer(space[0], k[:, 0])) @ rows.T
-    first, place = np.unique(k[:, 0], return_inverse=True)
-    inner = [_sum_axis_by_axis(rows[:, place == i], space[1:], k[place == i, 1:]) for i in range(len(first))]
+    first, index = np.unique(k[:, 0], return_inverse=True)
+    inner = [_sum_axis_by_axis(rows[:, index == i], space[1:], k[index == i, 1:]) for i in range(len(first))]
     return np.tensordot(np.exp(1j * np.outer(space[0], first)), np.stack(inner), 1)

@@ -369,9 +369,9 @@ def _spread_out(observations: Observations, values: np.ndarray, most: int) -> St
     sensors, frames = len(grid.sensors), len(grid.frames)
     kept = min(sensors, max(int(np.sqrt(_MORE_SENSORS * most)), most // frames))
     # drawn, since every k-th sensor of a plane may stand in one line
-    places = np.random.default_rng(0).permutation(sensors)[:kept]
+    drawn = np.random.default_rng(0).permutation(sensors)[:kept]
     times = np.linspace(0, frames - 1, min(frames, most // kept)).round().astype(int)
-    chosen = np.isin(unique_rows(observations.x)[1], places)
+    chosen = np.isin(unique_rows(observations.x)[1], drawn)
     chosen &= np.isin(np.searchsorted(grid.frames, observations.t), times)
     return _samples(observations, values, np.flatnonzero(chosen))
 

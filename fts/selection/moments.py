@@ -90,8 +90,8 @@ class CrossMoments:
     @property
     def reliability(self) -> Float[np.ndarray, " J1"]:
         """Share of each column, b first, that the fields agree on; one without noise."""
-        shared, own = (np.diag(each.total.products[0]) for each in (self.cross, self.within))
-        return np.divide(shared, own, out=np.zeros_like(own), where=own > 0)
+        shared, within = (np.diag(each.total.products[0]) for each in (self.cross, self.within))
+        return np.divide(shared, within, out=np.zeros_like(within), where=within > 0)
 
     def physical(self, support: Sequence[int], x: Float[np.ndarray, " m"]) -> Float[np.ndarray, " J"]:
         """Coefficients of a support as those of the columns that were given, zero outside."""
@@ -104,8 +104,8 @@ def regions(centers: Float[np.ndarray, "m d1"]) -> Int[np.ndarray, " m"]:
     """About sixteen boxes of space-time of equal size, as a number per patch: field errors are local."""
     per_axis = max(2, round(_REGIONS ** (1 / centers.shape[1])))
     low, high = centers.min(axis=0), centers.max(axis=0)
-    place = (centers - low) / np.where(high > low, high - low, 1.0) * per_axis
-    return np.clip(place, 0, per_axis - 1).astype(int) @ per_axis ** np.arange(centers.shape[1])
+    position = (centers - low) / np.where(high > low, high - low, 1.0) * per_axis
+    return np.clip(position, 0, per_axis - 1).astype(int) @ per_axis ** np.arange(centers.shape[1])
 
 
 def jackknife(estimates: Float[np.ndarray, "..."], axis: int = 0) -> Float[np.ndarray, "..."]:
@@ -137,5 +137,5 @@ def cross_moments(
     power = np.diag(stacked.sum(axis=0))
     norms = np.sqrt(np.where(power > 0, power, 1.0))
     units = np.outer(norms, norms)
-    own = np.stack([within[k] for k in sorted(within)])
-    return CrossMoments(library, Moments(stacked / units), Moments(own / units), norms)
+    inner = np.stack([within[k] for k in sorted(within)])
+    return CrossMoments(library, Moments(stacked / units), Moments(inner / units), norms)

@@ -88,7 +88,7 @@ def row_variances(
 ) -> Float[np.ndarray, " m"]:
     """The field's variance under the test function of each row of all systems, on a coarser quadrature."""
     coarse, only = replace(params, nodes=coarser(params)), Library.parse(["u"])
-    return np.concatenate([assemble(variance, only, coarse, one.phase).A[:, 0] for one in systems])
+    return np.concatenate([assemble(variance, only, coarse, system.phase).A[:, 0] for system in systems])
 
 
 def coarser(params: WeakParams) -> tuple[int, ...]:

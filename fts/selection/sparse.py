@@ -54,9 +54,9 @@ def normalize(A: Float[np.ndarray, "m J"], b: Float[np.ndarray, " m"]) -> Normal
         raise ValueError(f"A {A.shape} and b {b.shape} need the same number of rows, at least one")
     for name, values in (("A", A), ("b", b)):
         if not np.isfinite(values).all():
-            place = tuple(int(i) for i in np.argwhere(~np.isfinite(values))[0])
+            index = tuple(int(i) for i in np.argwhere(~np.isfinite(values))[0])
             raise ValueError(
-                f"{name}{list(place)} is {values[place]}: mend the field or drop the row or term"
+                f"{name}{list(index)} is {values[index]}: mend the field or drop the row or term"
             )
     # Scaled by the largest entry first, so that the squares of very small or large columns stay in range.
     largest = np.abs(A).max(axis=0)

@@ -117,9 +117,9 @@ def missing_terms(library: Library, known: Library) -> Library:
 
 @dataclass(frozen=True)
 class _Column:
-    """Column `place` of [b, A]: factor * <q(u), test function differentiated by `orders`>."""
+    """Column `index` of [b, A]: factor * <q(u), test function differentiated by `orders`>."""
 
-    place: int
+    index: int
     factor: float
     orders: tuple[int, ...]  # spatial axes, then time
 
@@ -194,7 +194,7 @@ def _integrate(u: np.ndarray, plans: list[_Plan], params: WeakParams) -> np.ndar
     for plan in plans:
         if plan.q.constant is not None:  # the same integral of the test function on every patch
             for column in plan.columns:
-                result[..., column.place] = column.factor * bump_integral(params)
+                result[..., column.index] = column.factor * bump_integral(params)
     return result
 
 
@@ -239,7 +239,7 @@ def _integrate_space(
         parts = grown
         behind *= result.shape[axis]
     for column in plan.columns:
-        result[..., column.place] = column.factor * parts[column.orders].reshape(result.shape[:-1])
+        result[..., column.index] = column.factor * parts[column.orders].reshape(result.shape[:-1])
 
 
 def bump_integral(params: WeakParams) -> float:

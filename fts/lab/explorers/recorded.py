@@ -40,8 +40,8 @@ class NoiseLevels(Payload):
         self.library, self.truth = library, entry.equation.on(library)
         upper = np.triu_indices(len(library) + 1)
         rows = [
-            [one.norms, *(each.products.sum(axis=0)[upper] for each in (one.cross, one.within))]
-            for one in levels.values()
+            [moments.norms, *(each.products.sum(axis=0)[upper] for each in (moments.cross, moments.within))]
+            for moments in levels.values()
         ]
         data = np.concatenate([part for row in rows for part in row]).astype("<f4").tobytes()
         names = ("name", "factor", "body")
@@ -63,8 +63,8 @@ class NoiseLevels(Payload):
         n = self.info["size"]
         half = n * (n + 1) // 2
         values = np.frombuffer(self.data, "<f4").astype(float).reshape(len(self.info["levels"]), -1)[level]
-        cross, own = (_square(part, n) for part in (values[n : n + half], values[n + half :]))
-        return {"two fields": (values[:n], cross, own), "one field": (values[:n], own, own)}
+        cross, within = (_square(part, n) for part in (values[n : n + half], values[n + half :]))
+        return {"two fields": (values[:n], cross, within), "one field": (values[:n], within, within)}
 
 
 class NoiseExplorer(Explorer):
@@ -84,20 +84,20 @@ class NoiseExplorer(Explorer):
     @property
     def chosen(self) -> dict[str, Equation]:
         """The smallest equation within the tolerance of the lowest risk, in NumPy, by fields."""
-        library, found = self.source.library, {}
+        library, equations = self.source.library, {}
         for name, (norms, cross, _) in self.source.moments(self.level).items():
             supports = [(), *self._supports(name)]
             risks = [_fit(cross, support)[1] for support in supports]
             limit = min(risks) + self.tolerance * cross[0, 0]
             support = next(s for s, risk in zip(supports, risks, strict=True) if risk <= limit)
             xi = _fit(cross, support)[0] * norms[0] / norms[1:][list(support)]
-            found[name] = Equation(tuple(library[j] for j in support), xi)
-        return found
+            equations[name] = Equation(tuple(library[j] for j in support), xi)
+        return equations
 
     def _supports(self, name: str) -> list[Support]:
-        _, cross, own = self.source.moments(self.level)[name]
+        _, cross, within = self.source.moments(self.level)[name]
         search = self.source.info["search"]
-        return beam_search(cross, own, search["most"], search["reliability"], search["width"])
+        return beam_search(cross, within, search["most"], search["reliability"], search["width"])
 
     def still(self) -> Figure:
         """Unexplained share by the number of terms, and the two equations."""

@@ -220,8 +220,8 @@ def equation_at(path: SupportPath, checkpoint: int) -> Equation:
 
 
 def _side(name: str, path: SupportPath) -> dict[str, np.ndarray]:
-    places = _checkpoints(path)
-    steps, fields = path.field_steps[places], path.fields[places]
+    kept = _checkpoints(path)
+    steps, fields = path.field_steps[kept], path.fields[kept]
     since, f1 = support_f1(path)
     at = np.searchsorted(since, steps, side="right") - 1
     return (

@@ -186,8 +186,8 @@ def differences(
     """Cells whose recoveries differ from the paper's by more than one run in five."""
     lines = []
     for (row, problem, protocol), theirs in published.cells.items():
-        place = (rows[row][0], problem, protocol, rows[row][1]) if row in rows else None
-        ours = cells.get(place) if place else None
+        key = (rows[row][0], problem, protocol, rows[row][1]) if row in rows else None
+        ours = cells.get(key) if key else None
         if ours is None or theirs.exact is None or abs(5 * ours.exact / ours.runs - theirs.exact) <= 1:
             continue
         label = _NAMES.get(row, row)

@@ -56,8 +56,8 @@ def all_seeds(paths: Mapping[Setting, Mapping[int, SupportPath]]) -> Figure:
     figure, panels = plt.subplots(len(seeds), len(columns), width_ratios=widths, **look)
     for axes, (setting, zoom) in zip(panels.T, columns, strict=True):
         row, name, protocol = setting
-        place = f"{SHORT_NAMES[name]}-{protocol}"
-        axes[0].set_title(f"{row}\n{place}" if zoom is None else "\nmagnified", fontsize=9)
+        regime = f"{SHORT_NAMES[name]}-{protocol}"
+        axes[0].set_title(f"{row}\n{regime}" if zoom is None else "\nmagnified", fontsize=9)
         for ax, seed in zip(axes, seeds, strict=True):
             if seed in paths[setting]:
                 f1_line(ax, paths[setting][seed], label=True, zoom=zoom)
@@ -180,8 +180,8 @@ def visits(paths: Mapping[Setting, Mapping[int, SupportPath]]) -> Table:
     return table(["training", "seed", "behavior", "first exact", "exact for", "ended with"], lines)
 
 
-def _behavior(figure: Figure, place: SubplotSpec, path: SupportPath, text: str, *, last: bool) -> None:
-    halves = place.subgridspec(2, 1, height_ratios=[1, 2.4], hspace=0.02)
+def _behavior(figure: Figure, slot: SubplotSpec, path: SupportPath, text: str, *, last: bool) -> None:
+    halves = slot.subgridspec(2, 1, height_ratios=[1, 2.4], hspace=0.02)
     upper = figure.add_subplot(halves[0])
     lower = figure.add_subplot(halves[1], sharex=upper)
     f1_line(upper, path, label=True)

@@ -57,12 +57,12 @@ def against_seconds(methods: Mapping[str, Sequence[RunRecord]]) -> Figure:
     figure, panels = panel_row(3, 0.48, sharex=True)
     for ax, (problem, title) in zip(panels, TITLES.items(), strict=True):
         for color, (label, runs) in zip((*PALETTE, INK, _BROWN), methods.items(), strict=False):
-            mine = [one for one in runs if one.problem == problem and one.score]
+            mine = [run for run in runs if run.problem == problem and run.score]
             for exact, marker in ((True, "o"), (False, "x")):
-                some = [one for one in mine if one.score["exact"] == exact]
+                some = [run for run in mine if run.score["exact"] == exact]
                 seconds, errors = (
-                    [processor_seconds(one) for one in some],
-                    [one.score["e_xi"] for one in some],
+                    [processor_seconds(run) for run in some],
+                    [run.score["e_xi"] for run in some],
                 )
                 ax.loglog(seconds, errors, marker, color=color, markersize=4, label=label if exact else None)
         ax.set(title=title, xlabel="seconds")
@@ -146,16 +146,16 @@ def published_median(published: Published, name: str, protocol: str = "S20") -> 
 
 def densities(cells: Mapping[CellKey, Summary], method: str, problem: str) -> dict[float, Summary]:
     """Cells of a method on a problem by the percentage of its sensors, sparsest first."""
-    places = {
-        float(place[2].removeprefix("S")): summary
-        for place, summary in cells.items()
-        if place[0] == method and place[1] == problem and place[2].startswith("S")
+    summaries = {
+        float(key[2].removeprefix("S")): summary
+        for key, summary in cells.items()
+        if key[0] == method and key[1] == problem and key[2].startswith("S")
     }
-    return dict(sorted(places.items()))
+    return dict(sorted(summaries.items()))
 
 
 def _measured(cells: Mapping[CellKey, Summary], problem: str) -> list[float]:
-    return sorted({float(place[2][1:]) for place in cells if place[1] == problem and place[2][0] == "S"})
+    return sorted({float(key[2][1:]) for key in cells if key[1] == problem and key[2][0] == "S"})
 
 
 def _plain_ticks(ax: Axes, percents: Sequence[float]) -> None:

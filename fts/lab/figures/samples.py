@@ -28,8 +28,8 @@ def comoving(trajectory: Trajectory, speed: float) -> Float[np.ndarray, "nx nt"]
     """u(x + c t, t): the field on a periodic line as one sees it who moves along with speed c."""
     (axis,), t, domain = trajectory.axes, trajectory.t, trajectory.domain
     x, frame = np.meshgrid(axis, np.arange(t.size), indexing="ij")
-    places = domain.low[0] + (x + speed * (t[frame] - t[0]) - domain.low[0]) % domain.extents[0]
-    values = interpolate((axis,), (domain.extents[0],), trajectory.u, places.reshape(-1, 1), frame.ravel())
+    moved = domain.low[0] + (x + speed * (t[frame] - t[0]) - domain.low[0]) % domain.extents[0]
+    values = interpolate((axis,), (domain.extents[0],), trajectory.u, moved.reshape(-1, 1), frame.ravel())
     return values.reshape(x.shape)
 
 
@@ -101,10 +101,8 @@ def few_sensors(cells: Mapping[CellKey, Summary]) -> Table:
     """Recoveries and median errors from few fixed sensors, by a separable and a travelling kernel."""
     paper = published.density().cells
     rows = []
-    for name, protocol in sorted(
-        {place[1:3] for place in cells if place[0] == "travelling"}, key=_percent_of
-    ):
-        printed = next((cell for place, cell in paper.items() if place[1:] == (name, protocol)), None)
+    for name, protocol in sorted({key[1:3] for key in cells if key[0] == "travelling"}, key=_percent_of):
+        printed = next((cell for key, cell in paper.items() if key[1:] == (name, protocol)), None)
         theirs = "–" if printed is None or printed.exact is None else f"{printed.exact}/5"
         ours = [_cell(cells[row, name, protocol, 0.0]) for row in ("separable", "travelling")]
         rows.append((f"{SHORT_NAMES[name]} {protocol}", theirs, *ours[0], *ours[1]))
@@ -186,6 +184,6 @@ def _cell(cell: Summary) -> tuple[str, str, str]:
     return f"{cell.exact}/{cell.runs}", f"{cell.e_xi:.2g}", f"{cell.e_u:.2g}"
 
 
-def _percent_of(place: tuple[str, str]) -> tuple[bool, float]:
-    name, protocol = place
+def _percent_of(cell: tuple[str, str]) -> tuple[bool, float]:
+    name, protocol = cell
     return name != "kdv", -float(protocol[1:])

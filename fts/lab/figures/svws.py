@@ -43,12 +43,14 @@ def refits(selection: Selection) -> Table:
 
 def refit_errors(selections: Mapping[str, Selection], truth: Equation) -> Table:
     """E_xi of every refit of the named selections, by the truth."""
-    names = list(dict.fromkeys(name for one in selections.values() for name in one.refits))
+    names = list(dict.fromkeys(name for selection in selections.values() for name in selection.refits))
     rows = []
     for name in names:
         errors = [
-            f"{metrics.score(one.with_refit(name), truth).e_xi:.2g}" if name in one.refits else "–"
-            for one in selections.values()
+            f"{metrics.score(selection.with_refit(name), truth).e_xi:.2g}"
+            if name in selection.refits
+            else "–"
+            for selection in selections.values()
         ]
         rows.append((name, *errors))
     return table(["refit", *selections], rows)
@@ -110,7 +112,9 @@ def error_under(
 ) -> Float[np.ndarray, " m"]:
     """The field's mean absolute error on each patch."""
     error, widths = np.abs(field.on_grid(*axes) - truth), geometry.half_widths
-    boxes = ([np.abs(axis - c) < h for axis, c, h in zip(axes, one, widths, strict=True)] for one in centers)
+    boxes = (
+        [np.abs(axis - c) < h for axis, c, h in zip(axes, center, widths, strict=True)] for center in centers
+    )
     return np.array([error[np.ix_(*box)].mean() for box in boxes])
 
 

@@ -61,8 +61,13 @@ def pool(selection: SymbolicSelection, penalty: float) -> Figure:
 def refitted_forms(selection: SymbolicSelection) -> Table:
     """Each family before and after the continuous refit."""
     rows = [
-        (_numbers(one.start), _numbers(one.form), f"{one.proposed.proposal_risk:.5f}", _risks(one))
-        for one in selection.pool
+        (
+            _numbers(candidate.start),
+            _numbers(candidate.form),
+            f"{candidate.proposed.proposal_risk:.5f}",
+            _risks(candidate),
+        )
+        for candidate in selection.pool
     ]
     return table(("proposed", "refitted", "proposal risk", "held-out risks"), rows)
 
@@ -167,9 +172,9 @@ def table_3(runs: Iterable[RunRecord]) -> Table:
 
 def distances(runs: Iterable[RunRecord]) -> dict[tuple[str, float], float]:
     """|mean m - m*| by row and noise, the published one as row "published"."""
-    means = {place: cell.m for place, cell in laws(runs).items() if cell.m is not None}
+    means = {key: cell.m for key, cell in laws(runs).items() if cell.m is not None}
     means |= {("published", noise): cell[2][0] for noise, cell in published.symbolic().items()}
-    return {place: abs(m - exponent()) for place, m in means.items()}
+    return {key: abs(m - exponent()) for key, m in means.items()}
 
 
 def rivals_recovered(runs: Iterable[RunRecord]) -> Table:

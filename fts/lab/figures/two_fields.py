@@ -114,13 +114,13 @@ def recoveries(cells: Mapping[CellKey, Summary], single: Mapping[CellKey, Summar
     """Exact recoveries of the heavy-noise table: one field, two fields, and the peer."""
     rows = [
         (
-            problem(place[1]).title,
-            f"{place[3]:.0%}",
-            _exact(single["svws", *place[1:]]),
+            problem(key[1]).title,
+            f"{key[3]:.0%}",
+            _exact(single["svws", *key[1:]]),
             _exact(cell),
             f"{peer.exact}/5",
         )
-        for place, cell, peer in _heavy(cells)
+        for key, cell, peer in _heavy(cells)
     ]
     return table(("problem", "noise", *_RULES, "WeakIdent, measured before"), rows)
 
@@ -129,11 +129,11 @@ def errors(cells: Mapping[CellKey, Summary], single: Mapping[CellKey, Summary]) 
     """Median coefficient errors of the same cells."""
     rows = [
         (
-            problem(place[1]).title,
-            f"{place[3]:.0%}",
-            *(f"{summary.e_xi:.2g}" for summary in (single["svws", *place[1:]], cell, peer)),
+            problem(key[1]).title,
+            f"{key[3]:.0%}",
+            *(f"{summary.e_xi:.2g}" for summary in (single["svws", *key[1:]], cell, peer)),
         )
-        for place, cell, peer in _heavy(cells)
+        for key, cell, peer in _heavy(cells)
     ]
     return table(("problem", "noise", *_RULES, "WeakIdent, measured before"), rows)
 
@@ -146,8 +146,8 @@ def sparse_recoveries(
     rows = []
     for (row, name, protocol, noise), cell in _sorted(cells):
         if row == "43 terms" and protocol != "S100":
-            one, doubted = single["svws", name, protocol, noise], doubts[name, protocol, noise]
-            texts = _exact(one), _exact(cell), f"{doubted}/{cell.runs}"
+            pooled, doubted = single["svws", name, protocol, noise], doubts[name, protocol, noise]
+            texts = _exact(pooled), _exact(cell), f"{doubted}/{cell.runs}"
             rows.append((*_samples(name, protocol, noise), *texts))
     return table(("samples", "noise", *_RULES, "doubted"), rows)
 
@@ -229,9 +229,9 @@ def _heavy(cells: Mapping[CellKey, Summary]) -> list[tuple[CellKey, Summary, Cel
     """The cells of the heavy-noise table with the peer's."""
     peer = published.weak_ident().cells
     return [
-        (place, cell, peer[f"{place[3]:.0%}", place[1], place[2]])
-        for place, cell in cells.items()
-        if place[0] == "43 terms" and place[2] == "S100"
+        (key, cell, peer[f"{key[3]:.0%}", key[1], key[2]])
+        for key, cell in cells.items()
+        if key[0] == "43 terms" and key[2] == "S100"
     ]
 
 

@@ -30,11 +30,11 @@ def written_terms(written: Sequence[str], terms: Sequence[Term]) -> Table:
 def geometries(given: Mapping[str, WeakParams]) -> Table:
     """Half-widths, patches, nodes, power and rule of each, axis by axis."""
     rows = [
-        ("half-widths", *(", ".join(f"{h:.2g}" for h in one.half_widths) for one in given.values())),
-        ("patches", *(" × ".join(map(str, one.patches)) for one in given.values())),
-        ("nodes per patch", *(" × ".join(map(str, one.nodes)) for one in given.values())),
-        ("power $p$", *(one.power for one in given.values())),
-        ("rule", *(one.rule for one in given.values())),
+        ("half-widths", *(", ".join(f"{h:.2g}" for h in params.half_widths) for params in given.values())),
+        ("patches", *(" × ".join(map(str, params.patches)) for params in given.values())),
+        ("nodes per patch", *(" × ".join(map(str, params.nodes)) for params in given.values())),
+        ("power $p$", *(params.power for params in given.values())),
+        ("rule", *(params.rule for params in given.values())),
     ]
     return table(["setting", *given], rows)
 

@@ -136,21 +136,24 @@ def _law(observations: Observations, params: Any, seed: int) -> dict[str, Any]:
     """Terms, score, and compactly the pool, the searches and the seconds."""
     from fts.symbolic.discover import discover_function
 
-    found = discover_function(observations, params, np.random.default_rng(seed))
-    terms = terms_of(found.equation)
-    score = score_law(terms) | {"e_u": metrics.field_error(found.field, simulate(PROBLEM))}
-    selection = found.selection
+    discovery = discover_function(observations, params, np.random.default_rng(seed))
+    terms = terms_of(discovery.equation)
+    score = score_law(terms) | {"e_u": metrics.field_error(discovery.field, simulate(PROBLEM))}
+    selection = discovery.selection
     extra: dict[str, Any] = {
-        "family": found.form.family,
-        "q": str(found.form),
+        "family": discovery.form.family,
+        "q": str(discovery.form),
         "risk": selection.chosen.risk,
         "complexity": selection.chosen.form.complexity,
-        "core_seconds": found.seconds,
+        "core_seconds": discovery.seconds,
         "pool": [_pooled(fitted) for fitted in selection.pool],
         "searches": [_history(search) for search in selection.searches],
     }
-    if found.thawed is not None:
-        extra["thawed"] = {"deviations": found.thawed.deviations.tolist(), "misfit": found.thawed.misfit}
+    if discovery.thawed is not None:
+        extra["thawed"] = {
+            "deviations": discovery.thawed.deviations.tolist(),
+            "misfit": discovery.thawed.misfit,
+        }
     return {"terms": terms, "score": score, "extra": extra}
 
 
@@ -247,8 +250,8 @@ def _composed(observations: Observations, params: Any, seed: int) -> dict[str, A
 
     assert observations.problem is not None
     field = obtain_frozen(observations, params.field)
-    found = select_terms(field, params.composed, np.random.default_rng(seed))
-    terms = terms_of_parts(found.chosen.parts)
+    choice = select_terms(field, params.composed, np.random.default_rng(seed))
+    terms = terms_of_parts(choice.chosen.parts)
     score = score_composed(terms, observations.problem)
     score["e_u"] = metrics.field_error(field, simulate(observations.problem))
     penalty = params.composed.symbolic.continuous.penalty
@@ -259,9 +262,9 @@ def _composed(observations: Observations, params: Any, seed: int) -> dict[str, A
             "numbers": candidate.numbers,
             "score": candidate.score(penalty),
         }
-        for candidate in found.compared[:_KEPT]
+        for candidate in choice.compared[:_KEPT]
     ]
-    extra = {"compared": compared, "right_hand_sides": len(found.compared), "core_seconds": found.seconds}
+    extra = {"compared": compared, "right_hand_sides": len(choice.compared), "core_seconds": choice.seconds}
     return {"terms": terms, "score": score, "extra": extra}
 
 
