@@ -170,7 +170,7 @@ class DeepMoDTraining:
         if schedule.sparse:
             if (self.steps - schedule.since) % params.periodicity == 0:
                 self._decide(self.system)
-            self._settle(float(np.abs(self.scaled).sum()))
+            self._check_convergence(float(np.abs(self.scaled).sum()))
         elif schedule.best is None or schedule.best - error >= params.min_decrease:
             schedule.best, schedule.since = error, self.steps
             self.best = loop.snapshot(self.optimizer, theta=self.theta)
@@ -241,7 +241,7 @@ class DeepMoDTraining:
         self.mask = np.abs(w) >= params.threshold
         self.schedule.masks += 1
 
-    def _settle(self, size: float) -> None:
+    def _check_convergence(self, size: float) -> None:
         schedule, params = self.schedule, self.params
         if schedule.size is None or abs(size - schedule.size) >= params.settled_change:
             schedule.size, schedule.steady = size, self.steps
