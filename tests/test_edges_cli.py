@@ -1,5 +1,6 @@
 """The command at its edges: no flag destroys data, ends in a traceback or misleads."""
 
+import contextlib
 import os
 import re
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fts import cli, containers
@@ -344,3 +346,50 @@ def test_a_hundred_killed_writers_leave_nothing_for_ever(tmp_path):
         (tmp_path / name).write_bytes(b"half")
     containers.write_atomic(tmp_path / "b.fts", b"whole")
     assert [path.name for path in tmp_path.iterdir()] == ["b.fts"]
+
+
+def test_nobody_else_connects_to_the_workers_of_a_study():
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed (extra `studies`)")
+    from fts.lab.studies import workers
+
+    with workers.workers(None, 1) as client:
+        assert client.submit(np.square, 3).result() == 9
+        address = client.scheduler.address
+        ends = [address, *client.scheduler_info(n_workers=-1)["workers"]]
+        assert all(end.startswith("tls://127.0.0.1:") for end in ends)
+        for end in ends:
+            plain = end.replace("tls://", "tcp://")
+            with pytest.raises(OSError, match=r"Timed out|closed"):
+                distributed.Client(plain, timeout=1)
+        # Certificates of another study do not do.
+        with pytest.raises(OSError, match=r"certificate|TLS|Timed"):
+            distributed.Client(address, timeout=2, security=workers._security())
+
+
+class Lost:
+    """A client, and a future, of a scheduler that is gone."""
+
+    def submit(self, *_, **__):
+        return self
+
+    def exception(self) -> None:
+        return None
+
+    def result(self) -> None:
+        from distributed.client import FutureCancelledError
+
+        raise FutureCancelledError("run-1", "scheduler-connection-lost")
+
+    def release(self) -> None:
+        pass
+
+
+def test_a_scheduler_that_dies_ends_the_study_in_a_sentence(tmp_path, monkeypatch, capsys):
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed (extra `studies`)")
+    from fts.lab.studies import __main__ as studies
+
+    monkeypatch.setattr(distributed, "as_completed", iter)
+    monkeypatch.setattr(studies, "workers", lambda *_: contextlib.nullcontext(Lost()))
+    assert studies.main(["main", "--seeds", "1301", "--problem", "ks", "--folder", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith("the Dask scheduler is gone: ")
+    assert not list(tmp_path.iterdir())  # no run is recorded as failed

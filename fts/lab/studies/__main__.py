@@ -22,8 +22,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tasks = [task for task in study.tasks(seeds(study, options.seeds)) if _wanted(task, options)]
     if not study.recorded:
         return _fields(tasks, options.retrain)
-    with workers(options.scheduler, options.workers) as client:
-        made = run_all(study, tasks, options.folder, client, again=options.again)
+    try:
+        with workers(options.scheduler, options.workers) as client:
+            made = run_all(study, tasks, options.folder, client, again=options.again)
+    except ConnectionError as error:
+        print(error, file=sys.stderr)
+        return 2
     verify.write(options.folder)
     failed = [record for record in made if record.error]
     for record in failed:

@@ -5,6 +5,7 @@ Workers are local processes of one thread each, or those of a scheduler somewher
 
 import logging
 import os
+import subprocess
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -93,7 +94,11 @@ def workers(scheduler: str | None, count: int | None) -> Iterator[Any]:
     except ImportError:
         raise ValueError("studies run on Dask: install the extra, pip install 'fts[studies]'") from None
     if scheduler:
-        with Client(scheduler) as client:
+        try:
+            client = Client(scheduler)
+        except OSError as error:
+            raise ConnectionError(f"no Dask scheduler answers at {scheduler}: {error}") from None
+        with client:
             yield client
         return
     # Any free port: two studies side by side would quarrel over the usual one.
@@ -102,6 +107,8 @@ def workers(scheduler: str | None, count: int | None) -> Iterator[Any]:
         "processes": True,
         "host": "127.0.0.1",
         "dashboard_address": "127.0.0.1:0",
+        "protocol": "tls",
+        "security": _security(),
         "silence_logs": logging.CRITICAL,
     }
     with (
@@ -112,15 +119,46 @@ def workers(scheduler: str | None, count: int | None) -> Iterator[Any]:
         yield client
 
 
+def _security() -> Any:
+    """A certificate for one cluster, kept in memory: other users, who lack it, cannot submit code.
+
+    `Security.temporary` would ask for another package; the command comes with the library that Python uses.
+    """
+    from distributed import Security
+
+    words = (
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 365 -subj /CN=fts"
+    )
+    try:
+        made = subprocess.run(
+            [*words.split(), "-keyout", "-", "-out", "-"], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise ValueError(f"workers are protected by the command openssl ({error}): install it") from None
+    key, begin, end = made.stdout.partition("-----BEGIN CERTIFICATE-----")
+    certificate, roles = begin + end, ("client", "scheduler", "worker")
+    pairs = {
+        f"tls_{role}_{part}": text for role in roles for part, text in (("key", key), ("cert", certificate))
+    }
+    return Security(require_encryption=True, tls_ca_file=certificate, **pairs)
+
+
 def _finished(client: Any, run: Callable[[Task], RunRecord], tasks: Sequence[Task]) -> Iterator[RunRecord]:
     from distributed import as_completed
+    from distributed.client import FutureCancelledError
 
     # Dask hands the run of a dead worker to another; `pure=False` keeps runs of an earlier study apart.
     futures = {client.submit(run, task, pure=False): task for task in tasks}
     for future in as_completed(futures):
         error = future.exception()
         if error is None:
-            yield future.result()
+            try:
+                record = future.result()
+            except FutureCancelledError:  # nobody here cancels
+                raise ConnectionError(
+                    "the Dask scheduler is gone: start the study again, it goes on after the last record"
+                ) from None
+            yield record
         else:
             yield runs.failure(futures[future], f"{type(error).__name__}: {error}")
         future.release()
