@@ -150,7 +150,7 @@ class Observations:
 
     def _refuse_duplicates(self) -> None:
         columns = (*self.x.T, self.t)
-        codes = _codes(columns)
+        codes = row_codes(columns)
         ordered = np.sort(codes)
         again = ordered[1:][ordered[1:] == ordered[:-1]]
         if not again.size:
@@ -164,7 +164,7 @@ class Observations:
             )
 
 
-def _codes(columns: tuple[np.ndarray, ...]) -> np.ndarray:
+def row_codes(columns: tuple[np.ndarray, ...]) -> np.ndarray:
     """A 64-bit number per row, equal for equal rows: sorting it takes a tenth of sorting the rows."""
     codes = np.zeros(len(columns[0]), dtype=np.uint64)
     for column in columns:
@@ -183,7 +183,7 @@ def _count_distinct(columns: tuple[np.ndarray, ...]) -> int:
     few = len(np.unique(np.column_stack([column[:_FIRST_LOOK] for column in columns]), axis=0))
     if few >= LEAST_POINTS or len(columns[0]) <= _FIRST_LOOK:
         return few
-    return len(np.unique(_codes(columns)))
+    return len(np.unique(row_codes(columns)))
 
 
 def unique_rows(x: Float[np.ndarray, "n d"]) -> tuple[np.ndarray, np.ndarray]:

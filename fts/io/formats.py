@@ -13,6 +13,8 @@ import csv
 import difflib
 import gzip
 import math
+import re
+import warnings
 import zipfile
 import zlib
 from array import array
@@ -37,6 +39,8 @@ Rows = Iterator[list[str]]
 _LONGEST_LINE = 1 << 22
 _BLOCK = 1 << 18  # characters turned into numbers at once
 _LOOK = 1024  # lines after which the numbers so far are counted
+# A date or a time of day as ISO 8601 writes it, with Z or without.
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.]\d{1,6})?)?)?Z?")
 _COMMENTS = ("#", "%")
 # A heading of a wide table: what its rows are, and what its columns are.
 _CORNERS = {"x": "xt", "t": "tx", "x\\t": "xt", "t\\x": "tx", "x/t": "xt", "t/x": "tx"}
@@ -174,6 +178,8 @@ class _Text:
         )  # read, and read at most: what the file held when it was opened
         self.comment = ""
         self.separator: str | None = None
+        self.form: str | None = None  # of the times: "" for numbers, else how the dates are written
+        self.origin = np.datetime64(0, "us")
 
     def read(self, columns: Columns) -> dict[str, np.ndarray]:
         rows = self._rows()
@@ -191,6 +197,19 @@ class _Text:
         indices = {
             role: names.index(name) for role, name in assign(names, _mapping(columns), self.name).items()
         }
+        if not head and isinstance(columns, Mapping | None) and "u" not in (columns or {}):
+            first = next(rows, None)
+            head = [] if first is None else [first]
+            # Only columns of numbers could have been meant.
+            others = [
+                name
+                for place, (name, cell) in enumerate(zip(names, first or (), strict=False))
+                if name and place not in indices.values() and cell.strip() and self._float(cell) is not None
+            ]
+            if others:
+                _warn(
+                    f"{self.name} also holds {_listing(others)}, not read: --columns u=HEADING takes another"
+                )
         return self._long(indices, len(names), head)
 
     def _long(self, indices: dict[str, int], width: int, head: list[list[str]]) -> dict[str, np.ndarray]:
@@ -209,6 +228,8 @@ class _Text:
             self._refuse_many(collected)
         if not collected["u"]:
             raise FileError(f"{self.name} holds no samples below its heading: write columns x, [y,] t, u")
+        if self.form:
+            _warn(f"t of {self.name} is read as seconds since {self.origin}")
         return {role: np.array(values) for role, values in collected.items()}
 
     def _append(self, collected: dict[str, array], indices: dict[str, int], width: int, table: Rows) -> None:
@@ -235,13 +256,21 @@ class _Text:
 
     def _plain(self, lines: list[str], width: int) -> np.ndarray | None:
         """The numbers of lines that hold nothing else, several times faster; None where they need a look."""
-        if self.decimal != "." or self.missing != {""} or not any(line.strip() for line in lines):
+        if (
+            self.form
+            or self.decimal != "."
+            or self.missing != {""}
+            or not any(line.strip() for line in lines)
+        ):
             return None
         try:
             block = np.loadtxt(lines, delimiter=self.separator, comments=None, ndmin=2)
         except ValueError:
             return None
-        return block if block.shape[1] == width else None
+        if block.shape[1] != width:
+            return None
+        self.form = ""
+        return block
 
     def _wide(self, names: list[str], table: Iterable[list[str]], corner: str) -> dict[str, np.ndarray]:
         across = [self._value(name, corner[1]) for name in names[1:]]
@@ -309,7 +338,11 @@ class _Text:
         return ","
 
     def _numeric(self, row: Sequence[str]) -> bool:
-        return all(cell.strip() in self.missing or self._float(cell) is not None for cell in row)
+        """Whether it is a row of the table: numbers, and dates beside them."""
+        numeric = [cell.strip() in self.missing or self._float(cell) is not None for cell in row]
+        return any(numeric) and all(
+            is_number or _form(cell.strip()) for is_number, cell in zip(numeric, row, strict=True)
+        )
 
     def _commented(self, width: int) -> list[str]:
         text = self.comment.lstrip().lstrip("#%").strip()
@@ -336,13 +369,37 @@ class _Text:
             )
 
     def _value(self, cell: str, role: str) -> float:
-        value = self._float(cell)
+        value = self._time(cell) if role == "t" else self._float(cell)
         if value is None:
             hint = ", or say --decimal ," if "," in cell else ""
             raise FileError(
                 f"line {self.number} of {self.name} holds {cell[:60]!r} for {role}: it must be a number{hint}"
             )
         return value
+
+    def _time(self, cell: str) -> float | None:
+        """A number, or seconds since the first date; None where it is not written as the first is."""
+        value, text = self._float(cell), cell.strip()
+        form = "" if value is not None else _form(text)
+        if self.form is None and form:
+            self.origin = self._date(text)
+        if self.form is None:
+            self.form = form
+        if form is None or form == self.form == "":
+            return value
+        if form != self.form:
+            raise FileError(
+                f"line {self.number} of {self.name} holds {cell[:60]!r} for t, not written as the first: "
+                "write all times alike"
+            )
+        return float((self._date(text) - self.origin) / np.timedelta64(1, "s"))
+
+    def _date(self, text: str) -> np.datetime64:
+        try:
+            date = np.datetime64(text.removesuffix("Z"), "us")
+        except ValueError:
+            raise FileError(f"line {self.number} of {self.name} holds {text!r} for t: no such date") from None
+        return date
 
     def _float(self, cell: str) -> float | None:
         if self.decimal == ",":
@@ -354,6 +411,15 @@ class _Text:
             return float(cell)
         except ValueError:
             return None
+
+
+def _form(text: str) -> str | None:
+    """How a date is written, its digits blanked; None where it is none. Fractions may differ in length."""
+    return re.sub(r"\d", "0", re.sub(r"[.]\d+", ".0", text)) if _DATE.fullmatch(text) else None
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, FileWarning, stacklevel=2)
 
 
 def _mapping(columns: Columns) -> Mapping[str, str] | None:

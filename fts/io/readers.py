@@ -1,5 +1,6 @@
 """A user's file -> Observations: the format by its ending, scattered samples or a grid by the shapes."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,19 @@ from fts.io.formats import (
     BINARY,
     COORDINATES,
     Columns,
+    FileWarning,
     read_binary,
     read_dataset,
     read_delimited,
     unreadable,
 )
-from fts.observations import Observations, require_finite
+from fts.observations import Observations, require_finite, row_codes
 
 TEXT = (".csv", ".tsv", ".txt", ".dat")
 ISOLATED = (".mat",)  # their readers can crash
+# What marks a missing value where a file cannot leave it blank; the last is that of NetCDF.
+SENTINELS = (999.0, 9999.0, 99999.0, 32768.0, 1e20, 1e30, 9.969209968386869e36)
+_FAR = 5.0  # extents of the other values
 ENDINGS = (*TEXT, *BINARY, ".fts")
 
 
@@ -63,6 +68,8 @@ def read_samples(
     x, t, u = _flat(arrays, source, ordered=named)
     for name, values in (("x", x), ("t", t), ("u", u)):
         require_finite(name, values)
+    _refuse_sentinels(u, source)
+    x, t, u = _without_copies(x, t, u, source)
     if domain is None:
         domain = bounding_box(x, t)
     return Observations(x, t, u, domain, source=source)
@@ -108,8 +115,45 @@ def _without(u: np.ndarray, missing: Sequence[str]) -> np.ndarray:
             marker = float(text)
         except ValueError:
             raise FileError(f"missing {text!r}: in a file of arrays it is a number or nan") from None
-        mask |= np.isnan(u) if np.isnan(marker) else u == marker
+        with np.errstate(over="ignore"):
+            single = float(np.float32(marker))  # as a file of float32 holds it
+        mask |= np.isnan(u) if np.isnan(marker) else (u == marker) | (u == single)
     return np.ma.array(np.ma.getdata(u), mask=mask)
+
+
+def _refuse_sentinels(u: np.ndarray, where: str) -> None:
+    """An error for a value that marks missing samples elsewhere, repeats, and lies far outside the rest."""
+    marked = np.isin(np.abs(u), SENTINELS) | np.isin(np.abs(u), np.float32(SENTINELS).astype(float))
+    if not marked.any() or marked.all():
+        return
+    low, high = u[~marked].min(), u[~marked].max()
+    values, counts = np.unique(u[marked], return_counts=True)
+    for value, count in zip(values, counts, strict=True):
+        if count > 1 and max(low - value, value - high) > _FAR * max(high - low, abs(high), abs(low)):
+            raise FileError(
+                f"u of {where} is {value:.10g} {count} times, the rest {low:.4g} to {high:.4g}: where "
+                f"it marks missing samples, blank it or say --missing {value:.10g}"
+            )
+
+
+def _without_copies(x: np.ndarray, t: np.ndarray, u: np.ndarray, where: str) -> tuple[np.ndarray, ...]:
+    """Rows given twice, with the same value, once; a warning says how many."""
+    codes = np.sort(row_codes((*x.T, t, u)))
+    if not (codes[1:] == codes[:-1]).any():
+        return x, t, u
+    rows = np.column_stack([x, t, u])
+    order = np.lexsort(rows.T)
+    again = np.all(rows[order[1:]] == rows[order[:-1]], axis=1)
+    if not again.any():
+        return x, t, u
+    keep = np.ones(len(u), bool)
+    keep[order[1:][again]] = False  # lexsort is stable: the first stays
+    warnings.warn(
+        f"{where} holds {again.sum()} rows twice, with the same values: they are taken once",
+        FileWarning,
+        stacklevel=2,
+    )
+    return x[keep], t[keep], u[keep]
 
 
 def _flat(

@@ -15,6 +15,7 @@ from malformed import T, U, X, good_rows, mat, netcdf4, npz, parquet, table
 
 import fts
 from fts.containers import FileError
+from fts.io.formats import FileWarning
 
 AXES = (np.unique(X), np.unique(T))
 GRID = U.reshape(6, 5)
@@ -150,3 +151,61 @@ def test_packed_text_is_read_within_bounds(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("fts.io.formats.LARGEST", 1 << 22)
     _refuse(bomb, "MB of numbers")
     _refuse(_store(tmp_path / "a.npz.gz", b""), "unpack it")
+
+
+def test_a_sentinel_is_refused_with_how_to_blank_it(tmp_path: Path) -> None:
+    for marker in ("-999", "-9999", "1e20"):
+        rows = [*good_rows(), f"0.55,0.5,{marker}", f"0.55,0.75,{marker}"]
+        path = _store(tmp_path / "a.csv", table(rows))
+        _refuse(path, "--missing")
+        assert len(fts.read_samples(path, missing=[marker])) == 30
+    u = np.array([1e20, 1e20, *U[2:]], np.float32)
+    path = _store(tmp_path / "a.npz", npz(x=X, t=T, u=u))
+    _refuse(path, "--missing 1")
+    assert len(fts.read_samples(path, missing=["1e20"])) == 28
+
+
+def test_rows_given_twice_are_taken_once_and_counted(tmp_path: Path) -> None:
+    path = _store(tmp_path / "a.csv", table([*good_rows(), *good_rows()[:3]]))
+    with pytest.warns(FileWarning, match="3 rows twice"):
+        np.testing.assert_array_equal(fts.read_samples(path).y, U)
+    path = _store(tmp_path / "b.csv", table([*good_rows(), good_rows()[0] + "1"]))
+    with pytest.raises(ValueError, match="average repeated"):
+        fts.read_samples(path)
+
+
+def test_a_second_column_of_values_is_named(tmp_path: Path) -> None:
+    path = _store(tmp_path / "a.csv", table([f"{row},1.5" for row in good_rows()], "x,t,u,v"))
+    with pytest.warns(FileWarning, match="also holds .'v'"):
+        np.testing.assert_array_equal(fts.read_samples(path).y, U)
+    fts.read_samples(path, columns={"u": "u"})
+
+
+def test_dates_are_read_as_seconds_since_the_first(tmp_path: Path) -> None:
+    dates = np.datetime64("2024-02-28T23:59:58") + (T * 4).astype(int) * np.timedelta64(1, "s")
+    cells = [
+        f"{x!r},{date},{u!r}" for x, date, u in zip(X.tolist(), dates.astype(str), U.tolist(), strict=True)
+    ]
+    path = _store(tmp_path / "a.csv", table(cells))
+    with pytest.warns(FileWarning, match="seconds since 2024-02-28T23:59:58"):
+        samples = fts.read_samples(path)
+    np.testing.assert_allclose(samples.t, T * 4)
+    _refuse(_store(tmp_path / "b.csv", table([*cells, "0.55,2024-02-28,1"])), "all times alike")
+    _refuse(_store(tmp_path / "b.csv", table([*cells, "0.55,0.5,1"])), "all times alike")
+    _refuse(_store(tmp_path / "b.csv", table([cells[0], "0.55,2024-02-30T00:00:00,1"])), "no such date")
+    path.write_bytes(table(cells).partition(b"\n")[2])
+    with pytest.warns(FileWarning, match="seconds since"):
+        assert len(fts.read_samples(path, columns=["x", "t", "u"])) == 30
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [("a.csv", 380), ("a.npz", 380), ("a.nc", 380), ("b.nc", 380), ("a.parquet", 380), ("a.mat", 60)],
+)
+def test_mutated_files_are_read_or_refused(name: str, count: int, tmp_path: Path) -> None:
+    """1,960 files, in children: no crash, no other error, at most 1 GB and 10 s a file."""
+    batch = Path(__file__).with_name("fuzz_batch.py")
+    command = [sys.executable, batch, tmp_path, name, "0", str(count)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path.cwd())
+    assert (done.returncode, done.stdout) == (0, f"{count} read\n"), done.stderr[-2000:]
