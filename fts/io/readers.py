@@ -123,7 +123,7 @@ def _without(u: np.ndarray, missing: Sequence[str]) -> np.ndarray:
 
 def _refuse_sentinels(u: np.ndarray, where: str) -> None:
     """An error for a value that marks missing samples elsewhere, repeats, and lies far outside the rest."""
-    marked = np.isin(np.abs(u), SENTINELS) | np.isin(np.abs(u), np.float32(SENTINELS).astype(float))
+    marked = np.isin(np.abs(u), SENTINELS) | np.isin(np.abs(u), np.array(SENTINELS, np.float32).astype(float))
     if not marked.any() or marked.all():
         return
     low, high = u[~marked].min(), u[~marked].max()
