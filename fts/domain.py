@@ -24,6 +24,14 @@ class Domain:
     periodic: tuple[bool, ...]
 
     def __post_init__(self) -> None:
+        for name in ("low", "high", "periodic"):
+            entries = getattr(self, name)
+            if not isinstance(entries, (tuple, list)) and getattr(entries, "ndim", 0) != 1:
+                raise ValueError(
+                    f"{name} is {entries!r:.60}: give a tuple with one entry per spatial axis, as in "
+                    "fts.Domain((0.0,), (1.0,), 0.0, 1.0, (False,))"
+                )
+            object.__setattr__(self, name, tuple(entries))
         if not len(self.low) == len(self.high) == len(self.periodic) in (1, 2, 3):
             raise ValueError(
                 f"low {self.low}, high {self.high} and periodic {self.periodic} differ: give one "
@@ -34,6 +42,12 @@ class Domain:
         ends = (*self.low, *self.high, self.t0, self.t1)
         if not all(isinstance(end, Real) and not isinstance(end, bool) for end in ends):
             raise ValueError(f"ends {ends}: give numbers")
+        # Plain values, whatever numbers were given: files and messages hold them as they are.
+        object.__setattr__(self, "periodic", tuple(map(bool, self.periodic)))
+        object.__setattr__(self, "low", tuple(map(_as_float, self.low)))
+        object.__setattr__(self, "high", tuple(map(_as_float, self.high)))
+        object.__setattr__(self, "t0", _as_float(self.t0))
+        object.__setattr__(self, "t1", _as_float(self.t1))
         for low, high in zip((*self.low, self.t0), (*self.high, self.t1), strict=True):
             if not (np.isfinite(low) and np.isfinite(high) and low < high):
                 raise ValueError(
@@ -56,6 +70,11 @@ class Domain:
         """Lengths of the spatial axes, then of time."""
         return (*(high - low for low, high in zip(self.low, self.high, strict=True)), self.t1 - self.t0)
 
+    def as_text(self) -> str:
+        """The box as messages show it."""
+        ends = zip((*self.low, self.t0), (*self.high, self.t1), strict=True)
+        return " x ".join(f"[{low:g}, {high:g}]" for low, high in ends)
+
     def as_dict(self) -> dict[str, Any]:
         """JSON form, for file headers."""
         return {
@@ -72,6 +91,13 @@ class Domain:
         return Domain(
             tuple(value["low"]), tuple(value["high"]), value["t0"], value["t1"], tuple(value["periodic"])
         )
+
+
+def _as_float(number: Any) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return float("inf")
 
 
 def grid_points(axes: tuple[np.ndarray, ...]) -> Float[np.ndarray, "n d"]:

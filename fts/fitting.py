@@ -32,6 +32,9 @@ class Fit:
     field: FrozenField
     posterior: Posterior | None = None
 
+    def __repr__(self) -> str:
+        return f"<Fit: {self.field.made.recipe} field of {self.observations!r}>"
+
     @cached_property
     def variance(self) -> PosteriorVariance | None:
         """The posterior variance as a field."""

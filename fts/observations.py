@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from fts import containers
+from fts import containers, validation
 from fts.domain import Domain
 
 # Four points carry a cubic spline, the least any of the fields can use along an axis.
@@ -24,6 +24,8 @@ _MIXING = (
 )
 # Samples among which enough distinct frames and positions are looked for before all of them are.
 _FIRST_LOOK = 1000
+# Distinct rows are looked for among so many times the rows that would have to differ.
+_AMPLE, _SEED = 4, 20_270
 # What the header of a saved record holds.
 _HEADER: dict[str, tuple[type, ...]] = {
     "domain": (dict,),
@@ -73,7 +75,16 @@ class Observations:
     source: str = "user"
 
     def __post_init__(self) -> None:
-        if not (self.x.ndim == 2 and self.x.shape[0] == self.t.size == self.y.size):
+        validation.require_type(
+            Domain, self.domain, "domain", "give fts.Domain((0.0,), (1.0,), t0, t1, periodic=(False,))"
+        )
+        for name in ("x", "t", "y"):
+            # Copies that cannot be written to: what the caller does to the arrays changes no samples.
+            array = validation.real_array(name, getattr(self, name)).copy(order="K")
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+        self._check_labels()
+        if not (self.x.ndim == 2 and self.t.ndim == 1 and self.x.shape[:1] == self.t.shape == self.y.shape):
             raise ValueError(
                 f"x {self.x.shape}, t {self.t.shape} and y {self.y.shape} must list the same samples: "
                 "x is (n, d), t and y are (n,)"
@@ -101,9 +112,14 @@ class Observations:
     def __len__(self) -> int:
         return self.y.size
 
+    def __repr__(self) -> str:
+        return f"<Observations: {len(self)} samples in {self.domain.as_text()}, source {self.source!r}>"
+
     @cached_property
     def grid(self) -> SensorGrid | None:
         """The sensor x frame grid the samples fill, or None when they are scattered."""
+        if self.spans_more_than(len(self)):
+            return None
         frames = np.unique(self.t)
         # Scattered samples mostly show it here, before their positions are sorted out.
         if len(self) % len(frames) or len(self) < LEAST_POINTS * len(frames):
@@ -114,6 +130,14 @@ class Observations:
         values = np.empty((len(sensors), len(frames)))
         values[row, np.searchsorted(frames, self.t)] = self.y  # no duplicates, so n pairs fill all n places
         return SensorGrid(sensors, frames, values, tensor_axes(sensors))
+
+    def spans_more_than(self, places: int) -> bool:
+        """Whether some thousand samples show that distinct positions x frames exceed so many places.
+
+        True is certain, for a part has no more of either than the whole; False is not.
+        """
+        rows = _some_rows(len(self), float(np.sqrt(places)))
+        return _distinct_rows(self.x[rows]) * _distinct_rows(self.t[rows, None]) > places
 
     def save(self, path: str | Path) -> None:
         """Write the observation record: arrays x, t, y and a header with domain, problem, seed and noise."""
@@ -133,6 +157,16 @@ class Observations:
                 )
             domain = Domain.from_dict(header.pop("domain"))
             return Observations(arrays["x"], arrays["t"], arrays["y"], domain, **header)
+
+    def _check_labels(self) -> None:
+        remedy = "leave it out, or give a text"
+        for name, kinds in (("problem", (str, type(None))), ("protocol", (str, type(None))), ("source", str)):
+            validation.require_type(kinds, getattr(self, name), name, remedy)
+        if self.seed is not None:
+            validation.require_type((int, np.integer), self.seed, "seed", "give a whole number or None")
+            object.__setattr__(self, "seed", int(self.seed))
+        validation.require_type((int, float, np.number), self.noise, "noise", "give a number")
+        object.__setattr__(self, "noise", float(self.noise))
 
     def _refuse_outside(self) -> None:
         domain = self.domain
@@ -184,6 +218,24 @@ def _count_distinct(columns: tuple[np.ndarray, ...]) -> int:
     if few >= LEAST_POINTS or len(columns[0]) <= _FIRST_LOOK:
         return few
     return len(np.unique(row_codes(columns)))
+
+
+def has_more_rows_than(most: float, x: Float[np.ndarray, "n d"]) -> bool:
+    """Whether more than `most` rows differ; all are compared only where a part leaves it open."""
+    rows = _some_rows(len(x), most)
+    if _distinct_rows(x[rows]) > most:
+        return True
+    return len(rows) < len(x) and len(unique_rows(x)[0]) > most
+
+
+def _some_rows(count: int, most: float) -> np.ndarray:
+    """Rows at random, the same every time: ample to show more than `most` distinct ones, or all."""
+    size = _FIRST_LOOK + round(_AMPLE * most)
+    return np.arange(count) if size >= count else np.random.default_rng(_SEED).integers(count, size=size)
+
+
+def _distinct_rows(x: Float[np.ndarray, "n d"]) -> int:
+    return len(np.unique(x, axis=0))
 
 
 def unique_rows(x: Float[np.ndarray, "n d"]) -> tuple[np.ndarray, np.ndarray]:

@@ -50,6 +50,28 @@ def require_type(kind: type | tuple[type, ...], value: Any, name: str, remedy: s
         raise ValueError(f"{name} is {_shown(value)}: {remedy}")
 
 
+def real_array(name: str, values: Any) -> np.ndarray:
+    """The values as float64; a ValueError where they are no real numbers, or entries are masked."""
+    if isinstance(values, np.ma.MaskedArray):
+        masked = int(np.ma.count_masked(values))
+        if masked:
+            raise ValueError(
+                f"{masked} entries of {name} are masked: leave these out of every array, as {name}[~mask]"
+            )
+        values = values.data
+    try:
+        array = np.asarray(values)
+    except Exception as error:  # whatever conversion a foreign type brings
+        raise ValueError(
+            f"{name} is a {type(values).__name__} that is no array ({type(error).__name__}): "
+            "give numbers, as many in every row"
+        ) from None
+    if array.dtype.kind not in "fiu":
+        kind = "no numbers" if array.dtype == object else f"of type {array.dtype}"
+        raise ValueError(f"{name} is {_shown(values)}, {kind}: give an array of real numbers")
+    return np.asarray(array, dtype=np.float64)
+
+
 def require_finite_floats(what: str, *arrays: np.ndarray) -> None:
     """An error unless all arrays are finite floating-point numbers."""
     for array in arrays:

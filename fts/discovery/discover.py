@@ -31,7 +31,7 @@ from fts.domain import Domain
 from fts.equations.equation import Equation
 from fts.fields.frozen import FrozenField
 from fts.fitting import Fit, Recipe, fit_posterior
-from fts.io.readers import is_dataset, read_samples
+from fts.io.readers import is_dataset, is_table, read_samples
 from fts.kernel.closed_form import one_thread
 from fts.kernel.separable import BAR_DELAY
 from fts.observations import InsufficientData, Observations
@@ -112,6 +112,9 @@ class Discovery:
         terms = {name: {"value": value, "standard_error": errors[name]} for name, value in values.items()}
         return {"equation": str(self.equation), "terms": terms, "verdict": self.verdict.as_dict()}
 
+    def __repr__(self) -> str:
+        return f"<Discovery: {str(self).splitlines()[0]}>"
+
     def __str__(self) -> str:
         lines = [f"{self.verdict.status}: {self.equation}" if self.selection else self.verdict.status]
         if self.selection and self.selection.method == "two fields":
@@ -148,14 +151,12 @@ def discover(
     progress: bool = True,
     params: VerdictParams = VERDICT,
 ) -> Discovery:
-    """Everything from samples to verdict: a file or Dataset as read_samples takes it, or Observations.
+    """Everything from samples to verdict: samples as read_samples takes them, or Observations.
 
     `library` is a list of terms or a name; by default a general one for the number of spatial axes. `domain`
     says where the field lives and which axes are periodic, by default the samples' bounding box.
     """
-    if not is_dataset(samples):
-        kinds = (str, Path, Observations)
-        validation.require_type(kinds, samples, "samples", "give a file's name, or what fts.observe returns")
+    _require_samples(samples)
     observations = None
     try:
         observations = _observations(samples, domain)
@@ -173,6 +174,19 @@ def discover(
 def refusal(reason: InsufficientData, observations: Observations | None = None) -> Discovery:
     """The answer to samples that carry no field: a verdict with the reason."""
     return Discovery(observations, None, None, not_identifiable(str(reason)))
+
+
+def _require_samples(samples: Any) -> None:
+    """An error that says how to build observations unless the samples are some, or a table of them."""
+    if is_dataset(samples) or is_table(samples):
+        return
+    remedy = "give a file's name, a table with columns x, [y, [z,]] t, u, or what fts.observe returns"
+    if isinstance(samples, (np.ndarray, list, tuple)):
+        remedy = (
+            "arrays carry no names, give {'x': x, 't': t, 'u': u}, or with a domain fts.Observations("
+            "x[:, None], t, u, fts.Domain((x.min(),), (x.max(),), t.min(), t.max(), (False,)))"
+        )
+    validation.require_type((str, Path, Observations), samples, "samples", remedy)
 
 
 def _observations(samples: Any, domain: Domain | None) -> Observations:

@@ -312,7 +312,9 @@ def explore(
     """
     if view not in _VIEWS:
         raise ValueError(f"unknown view {view!r}: there are {', '.join(_VIEWS)}")
-    fields = [field] if isinstance(field, FrozenField) else list(field)
+    fields = list(field) if isinstance(field, (list, tuple)) else [field]
+    if not fields:
+        raise ValueError("no field to explore: give one, as fts.fit returns, or several")
     for one in fields:
         if not isinstance(one, FrozenField):
             raise ValueError(

@@ -24,7 +24,7 @@ from fts.domain import Domain, grid_points
 from fts.fields import network
 from fts.fields.network import NetworkFeatures, SplineCoefficients
 from fts.fields.series import Coefficients, Features, SeriesCoefficients, SeriesFeatures
-from fts.observations import Observations
+from fts.observations import LEAST_POINTS, Observations, require_finite
 from fts.params.paper import RECIPE_VERSIONS
 
 _SPACE = {"network": NetworkFeatures, "series": SeriesFeatures}
@@ -376,6 +376,41 @@ class TabulatedField:
     u: Float[np.ndarray, "..."]
     domain: Domain
 
+    def __post_init__(self) -> None:
+        _require_domain(self.domain)
+        names = (*"xyz"[: self.domain.dimension], "t")
+        validation.require_type((tuple, list), self.axes, "axes", f"give a tuple ({', '.join(names)})")
+        if len(self.axes) != len(names):
+            raise ValueError(f"{len(self.axes)} axes for a domain with {', '.join(names)}: give one of each")
+        axes = tuple(
+            validation.real_array(f"axis {n}", axis) for n, axis in zip(names, self.axes, strict=True)
+        )
+        u = validation.real_array("u", self.u)
+        for name, axis in zip(names, axes, strict=True):
+            if axis.ndim != 1 or axis.size < LEAST_POINTS:
+                raise ValueError(
+                    f"axis {name} has shape {axis.shape}: give {LEAST_POINTS} points or more in one dimension"
+                )
+            require_finite(name, axis)
+            if not np.all(axis[1:] > axis[:-1]):
+                raise ValueError(f"axis {name} does not ascend: sort it, and u with it, and drop repetitions")
+        if u.shape != tuple(axis.size for axis in axes):
+            raise ValueError(
+                f"u has shape {u.shape}, its axes {', '.join(names)} have "
+                f"{tuple(axis.size for axis in axes)}: make them agree"
+            )
+        require_finite("u", u)
+        for name, axis, extent, closed in zip(
+            names, axes, self.domain.extents, (*self.domain.periodic, False), strict=True
+        ):
+            if closed and axis[-1] - axis[0] >= extent:
+                raise ValueError(f"axis {name} is as long as its period {extent:g}: leave out the last point")
+        object.__setattr__(self, "axes", axes)
+        object.__setattr__(self, "u", u)
+
+    def __repr__(self) -> str:
+        return f"<TabulatedField: {' x '.join(map(str, self.u.shape))} values on {self.domain.as_text()}>"
+
     def on_grid(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
         """The interpolant on the tensor grid of the axes (x, [y,] t)."""
         knots, values = self._splines
@@ -384,6 +419,11 @@ class TabulatedField:
             start = self.axes[axis][0]
             if periodic[axis]:
                 where = start + np.mod(where - start, lengths[axis])
+            elif where.size and not (start <= where.min() and where.max() <= self.axes[axis][-1]):
+                raise ValueError(
+                    f"points from {where.min():g} to {where.max():g} lie outside the values, given from "
+                    f"{start:g} to {self.axes[axis][-1]:g}: tabulate the whole domain, or make it smaller"
+                )
             degree = len(knots[axis]) - values.shape[axis] - 1
             basis = BSpline.design_matrix(where, knots[axis], degree)
             moved = np.moveaxis(values, axis, 0)
@@ -416,7 +456,33 @@ class CallableField:
     function: Callable[..., np.ndarray]
     domain: Domain
 
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise ValueError(f"function is a {type(self.function).__name__}: give a function of x, [y,] t")
+        _require_domain(self.domain)
+
     def on_grid(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
         """The function's values on the tensor grid of the axes (x, [y,] t)."""
         values = self.function(*np.meshgrid(*axes, indexing="ij", sparse=True))
-        return np.broadcast_to(values, tuple(axis.size for axis in axes))
+        shape = tuple(axis.size for axis in axes)
+        values = validation.real_array("what the function returns", values)
+        try:
+            values = np.broadcast_to(values, shape)
+        except ValueError:
+            raise ValueError(
+                f"the function returns shape {values.shape} where its arguments broadcast to {shape}: "
+                "compute with whole arrays, as np.sin(x - t) does"
+            ) from None
+        bad = ~np.isfinite(values)
+        if bad.any():
+            index = tuple(int(i) for i in np.argwhere(bad)[0])
+            point = [float(axis[i]) for axis, i in zip(axes, index, strict=True)]
+            raise ValueError(
+                f"the function is {values[index]} at {point}: give one that is finite on the domain"
+            )
+        return values
+
+
+def _require_domain(domain: Any) -> None:
+    remedy = "give fts.Domain((0.0,), (1.0,), t0, t1, periodic=(False,))"
+    validation.require_type(Domain, domain, "domain", remedy)

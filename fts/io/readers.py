@@ -17,6 +17,7 @@ from fts.io.formats import (
     COORDINATES,
     Columns,
     FileWarning,
+    assign,
     read_binary,
     read_dataset,
     read_delimited,
@@ -43,7 +44,8 @@ def read_samples(
 ) -> Observations:
     """A user's samples: columns x, [y, [z,]] t, u as a table or arrays, a grid of values, or a saved record.
 
-    `path` names the file, or is an xarray Dataset with the same variables.
+    `path` names the file, or is an xarray Dataset, a DataFrame or a dict of arrays with the same variables;
+    NaN in u of a Dataset or DataFrame was not measured.
     `columns` says which they are where they are called otherwise, {"t": "time"}, or names them in order;
     `decimal` is "," where numbers are written so; values written as one of `missing` were not measured.
     Without a `domain` the samples' bounding box is taken and no axis is periodic: a period is not in samples.
@@ -52,6 +54,11 @@ def read_samples(
         source = "the Dataset"
         _refuse_in_order(columns, source)
         arrays = read_dataset(path, columns, source)
+        arrays["u"] = _without(arrays["u"], missing)
+    elif is_table(path):
+        source = f"the {type(path).__name__}"
+        _refuse_in_order(columns, source)
+        arrays = _read_table(path, columns, source)
         arrays["u"] = _without(arrays["u"], missing)
     else:
         validation.require_type((str, Path), path, "path", "give the name of a file of samples")
@@ -64,7 +71,7 @@ def read_samples(
                 )
             return Observations.load(path)
         arrays, source = _read_file(path, columns, decimal, missing), path.name
-    named = is_dataset(path) or path.suffix.lower() == ".nc"
+    named = is_dataset(path) or (isinstance(path, Path) and path.suffix.lower() == ".nc")
     x, t, u = _flat(arrays, source, ordered=named)
     for name, values in (("x", x), ("t", t), ("u", u)):
         require_finite(name, values)
@@ -78,6 +85,33 @@ def read_samples(
 def is_dataset(value: object) -> bool:
     """Whether it is an xarray Dataset, told without importing xarray."""
     return type(value).__module__.partition(".")[0] == "xarray" and hasattr(value, "data_vars")
+
+
+def is_table(value: object) -> bool:
+    """Whether it is a mapping of columns or a DataFrame, told without importing what makes those."""
+    return isinstance(value, Mapping) or _is_frame(value)
+
+
+def _is_frame(value: object) -> bool:
+    packages = {
+        kind.__module__.partition(".")[0] for kind in type(value).__mro__ if kind.__name__ == "DataFrame"
+    }
+    return bool(packages & {"pandas", "polars"})
+
+
+def _read_table(table: Any, columns: Columns, where: str) -> dict[str, np.ndarray]:
+    """The columns of a DataFrame, or of a mapping of arrays, as masked u and plain coordinates."""
+    names = {str(name): name for name in (table if isinstance(table, Mapping) else table.columns)}
+    roles = assign(list(names), columns, where)
+    read: dict[str, np.ndarray] = {}
+    for role, name in roles.items():
+        values = table[names[name]]
+        mask = np.ma.getmaskarray(values) if role == "u" and isinstance(values, np.ma.MaskedArray) else False
+        read[role] = validation.real_array(name, values.data if np.any(mask) else values)
+        if role == "u":
+            mask = np.isnan(read["u"]) if _is_frame(table) else mask
+            read["u"] = np.ma.array(read["u"], mask=mask)
+    return read
 
 
 def _read_file(path: Path, columns: Columns, decimal: str, missing: Sequence[str]) -> dict[str, np.ndarray]:

@@ -472,6 +472,8 @@ class PartialGrid:
 
 def partial_grid(observations: Observations, standardized: Float[np.ndarray, " n"]) -> PartialGrid | None:
     """The grid the samples fill in part, or None where they lie anywhere."""
+    if observations.spans_more_than(MOST_PER_SAMPLE * len(observations)):
+        return None
     sensors, row = unique_rows(observations.x)
     frames, column = np.unique(observations.t, return_inverse=True)
     if len(sensors) * len(frames) > MOST_PER_SAMPLE * len(observations):

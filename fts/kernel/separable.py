@@ -53,7 +53,7 @@ from fts.kernel.posterior import (
     nugget_of_halves,
 )
 from fts.kernel.search import search_grid, search_partial_grid, search_scattered
-from fts.observations import LEAST_POINTS, InsufficientData, Observations, unique_rows
+from fts.observations import LEAST_POINTS, InsufficientData, Observations, has_more_rows_than
 from fts.validation import warn_if_long
 
 BAR_DELAY = 2.0  # seconds; what is faster shows no bar
@@ -389,7 +389,7 @@ def _grouping(observations: Observations) -> str:
     """Whether sensors or frames recur often enough to be groups."""
     n = len(observations)
     for name, points in (("sensors", observations.x), ("frames", observations.t[:, None])):
-        if len(unique_rows(points)[0]) <= min(n / _FEW, _MOST_GROUPS, np.sqrt(n)):
+        if not has_more_rows_than(min(n / _FEW, float(_MOST_GROUPS), float(np.sqrt(n))), points):
             return name
     return ""
 

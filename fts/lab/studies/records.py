@@ -111,8 +111,17 @@ def seal(path: Path) -> None:
 
 def read(path: Path) -> list[RunRecord]:
     """All records of the file at `path`, oldest first, every byte verified; FileError if it is damaged."""
-    values = map(json.loads, _lines(Path(path))[0])
-    return [RunRecord(**{name: value for name, value in each.items() if name != "key"}) for each in values]
+    return [_record(Path(path), number, text) for number, text in enumerate(_lines(Path(path))[0], start=2)]
+
+
+def _record(path: Path, number: int, text: str) -> RunRecord:
+    """The record of one line, or a sentence that names the line."""
+    try:
+        return RunRecord(**{name: value for name, value in json.loads(text).items() if name != "key"})
+    except (ValueError, TypeError, AttributeError):
+        raise containers.FileError(
+            f"line {number} of {path} is no record: restore the file from version control"
+        ) from None
 
 
 def read_study(name: str, folder: Path | None = None) -> list[RunRecord]:
