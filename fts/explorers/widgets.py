@@ -312,7 +312,7 @@ def explore(
     """
     if view not in _VIEWS:
         raise ValueError(f"unknown view {view!r}: there are {', '.join(_VIEWS)}")
-    fields = list(field) if isinstance(field, (list, tuple)) else [field]
+    fields: list[Any] = list(field) if isinstance(field, (list, tuple)) else [field]
     if not fields:
         raise ValueError("no field to explore: give one, as fts.fit returns, or several")
     for one in fields:
