@@ -77,11 +77,12 @@ def _measured(value, *, length=2 * np.pi, duration=1.0, sensors=40, frames=30, n
             {},
             "with u and u_xxxx instead",
         ),
-        (lambda x, t: np.sin(x - t), {"duration": 3.0}, "u_x and u_xxx cannot be told apart"),
+        # Which of two exact multiples comes first is rounding.
+        (lambda x, t: np.sin(x - t), {"duration": 3.0}, "u_x(xx)? and u_x(xx)? cannot be told apart"),
         (
             lambda x, t: 0.5 / np.cosh(0.5 * (x - t - 10)) ** 2,
             {"length": 40.0, "duration": 15.0, "sensors": 60, "frames": 60},
-            "with u*u_x and u_xxx instead",
+            r"with u\*u_x and u_xxx instead",
         ),
     ],
     ids=["one mode of heat", "two modes of heat", "a travelling wave", "a soliton"],
@@ -89,7 +90,7 @@ def _measured(value, *, length=2 * np.pi, duration=1.0, sensors=40, frames=30, n
 def test_fields_that_carry_too_little_are_ambiguous(value, options, rival):
     result = fts.discover(_measured(value, **options), progress=False)
     assert result.verdict.status == "ambiguous"
-    assert any(rival in reason for reason in result.doubts), result.doubts
+    assert any(re.search(rival, reason) for reason in result.doubts), result.doubts
     assert result.verdict.rivals
     assert all(one.risk < 1e-6 for one in result.verdict.rivals)
     assert "rival: " in str(result)
