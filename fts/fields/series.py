@@ -14,7 +14,7 @@ from jaxtyping import Float
 from numpy.polynomial import chebyshev
 from scipy.fft import dct
 
-from fts.domain import Domain, cosine_and_sine
+from fts.domain import Domain
 from fts.validation import require_finite_floats
 
 # Chebyshev coefficients per axis to begin with, and in all at most: 512 on each of two axes.
@@ -101,8 +101,7 @@ class Basis:
             phase = np.outer(x - self.low, wave) + order * np.pi / 2
             columns = np.empty((x.size, self.size))
             columns[:, 0] = 1.0 if order == 0 else 0.0
-            cosine, sine = cosine_and_sine(phase)
-            columns[:, 1::2], columns[:, 2::2] = wave**order * cosine, wave**order * sine
+            columns[:, 1::2], columns[:, 2::2] = wave**order * np.cos(phase), wave**order * np.sin(phase)
             return columns
         if order >= self.size:
             return np.zeros((x.size, self.size))
