@@ -26,14 +26,15 @@ export JUPYTER_PLATFORM_DIRS ?= 1
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1 \2/p' Makefile | while read -r name text; do printf '  make %-9s %s\n' "$$name" "$$text"; done
 
+# torch's CPU build comes from TORCH_INDEX or from a folder of wheels pip is told of; elsewhere its CUDA build is taken.
+HASHED := --no-deps --require-hashes
 # The stamp is written last, so an interrupted installation starts again where pip left it.
 $(READY): requirements.lock torch.lock torch-cuda.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}: make PYTHON=python3.11 ...")'
 	@$(PIP) --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	$(PIP) install --quiet --no-compile --require-hashes -r requirements.lock
-	$(PIP) install --quiet --no-compile --no-deps --require-hashes $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) -r torch.lock
-	@if $(BIN)/python -c 'import sys; from importlib.metadata import requires; sys.exit(not any("nvidia" in each for each in requires("torch")))'; \
-	then $(PIP) install --quiet --no-compile --no-deps --require-hashes -r torch-cuda.lock; fi
+	$(PIP) install --quiet --no-compile $(HASHED) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX),--no-index) -r torch.lock \
+	  $(if $(TORCH_INDEX),,2>/dev/null || $(PIP) install --quiet --no-compile $(HASHED) -r torch-cuda.lock)
 	$(PIP) install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 

@@ -1,9 +1,9 @@
 """The present environment -> lock files: every package, its version, and the hashes its index lists.
 
-`pip freeze --all | python .ci/lock.py > requirements.lock` takes all but torch, whose builds differ from
-machine to machine; `python .ci/lock.py torch` writes torch.lock and torch-cuda.lock. An installation then
-takes these files or none. All files of a version count, not only the one installed here, so that the locks
-serve other systems and Pythons.
+`pip freeze --all | python .ci/lock.py > requirements.lock` takes all but torch; `python .ci/lock.py torch`
+writes torch.lock, its CPU build, and torch-cuda.lock, the index's build with the libraries that it needs. An
+installation then takes these files or none. All files of a version count, not only the one installed here, so
+that the locks serve other systems and Pythons; torch's CPU build is locked for one.
 """
 
 import hashlib
@@ -37,30 +37,30 @@ _GPU = "manylinux", "x86_64"
 def main() -> None:
     if sys.argv[1:] == ["torch"]:
         pinned = f"torch=={Version(version('torch')).public}"
-        Path("torch.lock").write_text(_locked([pinned], extra=_downloaded(pinned)))
-        Path("torch-cuda.lock").write_text(_locked(sorted(_cuda_pins(pinned))))
+        Path("torch.lock").write_text(_lines(pinned, _downloaded(pinned)))
+        Path("torch-cuda.lock").write_text(_locked([pinned, *sorted(_cuda_pins(pinned))]))
         return
     lines = [line for line in sys.stdin.read().split("\n") if "==" in line and "@" not in line]
     pins = [line.partition("+")[0] for line in lines]
     sys.stdout.write(_locked([pin for pin in pins if _name(pin) not in _LEFT_OUT]))
 
 
-def _locked(pins: Iterable[str], extra: Iterable[str] = ()) -> str:
-    """Lines for `pip install --require-hashes`; `extra` are hashes of builds the index does not list."""
+def _locked(pins: Iterable[str]) -> str:
+    """Lines for `pip install --require-hashes`."""
     pins = list(pins)
     with ThreadPoolExecutor(8) as pool:
         digests = pool.map(lambda pin: {digest for _, digest in _files(pin).values()}, pins)
-    lines = []
-    for pin, listed in zip(pins, digests, strict=True):
-        if not listed:
-            raise SystemExit(f"{pin} is not in the index: install a version that is")
-        hashes = sorted(listed.union(extra))
-        lines.append(" \\\n    ".join([pin, *(f"--hash=sha256:{digest}" for digest in hashes)]) + "\n")
-    return "".join(lines)
+    return "".join(_lines(pin, listed) for pin, listed in zip(pins, digests, strict=True))
+
+
+def _lines(pin: str, digests: set[str]) -> str:
+    if not digests:
+        raise SystemExit(f"{pin} is not in the index: install a version that is")
+    return " \\\n    ".join([pin, *(f"--hash=sha256:{digest}" for digest in sorted(digests))]) + "\n"
 
 
 def _downloaded(pin: str) -> set[str]:
-    """Hashes of the build this machine's pip takes, which may be a CPU build from elsewhere."""
+    """Hashes of the CPU build, which this machine's pip takes and the index does not list."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, pin]
         subprocess.run(command, check=True)
