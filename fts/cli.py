@@ -14,6 +14,7 @@ import re
 import sys
 import traceback
 import unicodedata
+import warnings
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -61,7 +62,10 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         _open_missing_streams()
         options = _parser().parse_args(arguments)
-        return _problems() if options.command == "problems" else _discover(options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", UserWarning)
+            warnings.showwarning = _show_warning
+            return _problems() if options.command == "problems" else _discover(options)
     except (ValueError, OSError) as error:
         return _refuse(str(error))
     except MemoryError:
@@ -98,6 +102,10 @@ def _print(text: str) -> None:
         if isinstance(error, BrokenPipeError):
             raise ValueError(f"the answer's reader went away: {_TO_A_FILE}") from None
         raise ValueError(f"the answer cannot be printed ({error.strerror}): {_TO_A_FILE}") from None
+
+
+def _show_warning(message: Warning | str, *_: Any) -> None:
+    print(f"fts: warning: {_printable(' '.join(str(message).split()))}", file=sys.stderr)
 
 
 def _refuse(message: str) -> int:

@@ -11,15 +11,12 @@ from jaxtyping import Float
 from fts import validation
 from fts.containers import FileError
 from fts.domain import Domain
-from fts.io import isolated
+from fts.io.binary import BINARY, read_binary, read_dataset, read_isolated
 from fts.io.formats import (
-    BINARY,
     COORDINATES,
     Columns,
     FileWarning,
     assign,
-    read_binary,
-    read_dataset,
     read_delimited,
     unreadable,
 )
@@ -129,7 +126,7 @@ def _read_file(path: Path, columns: Columns, decimal: str, missing: Sequence[str
         if ending in TEXT:
             return read_delimited(path, columns, decimal, missing)
         _refuse_in_order(columns, path.name)
-        read = isolated.read if ending in ISOLATED else read_binary
+        read = read_isolated if ending in ISOLATED else read_binary
         arrays = read(ending, path, columns)
     except OSError as error:
         raise FileError(unreadable(path, error)) from None

@@ -207,7 +207,7 @@ def test_the_command_says_what_it_found(tmp_path, rng, capsys):
         (["discover", "FILE", "--recipe", "magic"], "invalid choice"),
         (["discover", "FILE", "--output", "nowhere/answer.txt"], "cannot be written"),
         (["discover", "FILE", "--report", "."], "cannot be written"),
-        (["discover", "."], "no file at"),
+        (["discover", "."], "is no regular file"),
         (["discover"], "required"),
         (["discoverer", "FILE"], "invalid choice"),
         ([], "required"),

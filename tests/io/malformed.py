@@ -157,7 +157,7 @@ def _values() -> Iterator[tuple[str, bytes]]:
     yield "far-time.csv", _scaled(t0=1e14)
     yield "one-position.csv", _scaled(x=0)
     yield "one-time.csv", _scaled(t=0)
-    yield "repeated-samples.csv", table(good_rows() * 2)
+    yield "repeated-samples.csv", table([*good_rows(), *(f"{row}1" for row in good_rows())])  # other values
 
 
 def _npz() -> Iterator[tuple[str, bytes]]:
