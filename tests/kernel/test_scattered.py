@@ -366,7 +366,8 @@ def test_memory_is_bounded_by_the_samples_and_one_chunk() -> None:
     """Beside the samples themselves a fit holds at most some 120 bytes per sample and half a gigabyte."""
     peaks = [_apart(_peak_of_fit, count) for count in (100_000, 1_500_000)]
     assert peaks[1] < 500 + 120e-6 * 1_500_000
-    assert (peaks[1] - peaks[0]) / 1.4 < 160  # megabytes per million samples
+    # Megabytes per million samples, 24 of which are the arrays of the caller, whom a copy keeps apart.
+    assert (peaks[1] - peaks[0]) / 1.4 < 185
 
 
 def _apart(function: Callable[[int], float], count: int) -> float:
