@@ -319,7 +319,7 @@ def test_the_transport_of_a_pulse_is_recovered() -> None:
 COMPILED = """
 import numpy as np, torch
 from dataclasses import replace
-from tests.test_deepmod import SMALL, LIBRARY, _heat, _rng
+from tests.baselines.test_deepmod import SMALL, LIBRARY, _heat, _rng
 from fts.baselines.training.deepmod import DeepMoDTraining
 found = []
 for calls in (0, 10**6):
