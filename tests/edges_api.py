@@ -90,7 +90,7 @@ def test_explore_asks_for_a_field(field):
     [
         (lambda x, t: np.zeros(3), "shape"),
         (lambda x, t: x + t + 1j, "complex128"),
-        (lambda x, t: np.where(t > 0.5, np.nan, x), "is nan at"),
+        (lambda x, t: np.where(t > 0.5, np.nan, x), "it is nan at"),
         (lambda x, t: None, "no numbers"),
     ],
 )

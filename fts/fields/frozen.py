@@ -478,7 +478,8 @@ class CallableField:
             index = tuple(int(i) for i in np.argwhere(bad)[0])
             point = [float(axis[i]) for axis, i in zip(axes, index, strict=True)]
             raise ValueError(
-                f"the function is {values[index]} at {point}: give one that is finite on the domain"
+                f"the function is not finite, it is {values[index]} at {point}: "
+                "give one that is finite on the domain"
             )
         return values
 
