@@ -129,7 +129,11 @@ def _parser() -> argparse.ArgumentParser:
     find = commands.add_parser("discover", help="find the equation behind a file of samples", epilog=_CODES)
     find.register("action", None, _Once)
     add = find.add_argument
-    add("samples", help="columns x, [y, [z,]] t, u: .csv .tsv .txt .npz .mat .nc .parquet .fts")
+    add(
+        "samples",
+        help="columns x, [y, [z,]] t, u: .csv .tsv .txt .dat, also packed as .gz, .npz .mat .nc .parquet "
+        ".fts; times in text may be ISO dates, read as seconds since the first",
+    )
     add("--library", nargs="+", metavar="TERM", help="candidate terms, e.g. u 'u*u_x' u_xx, or a name: ks")
     add(
         "--axis",
@@ -140,7 +144,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--columns", nargs="+", metavar="x=HEADING", help="which column is which; without '=', all in order")
     add("--decimal", default=".", help="decimal sign of a text file; '.' unless given")
-    add("--missing", nargs="+", default=[], metavar="TEXT", help="beside blank cells, what marks no value")
+    add(
+        "--missing",
+        nargs="+",
+        default=[],
+        metavar="TEXT",
+        help="beside blank cells, what marks no value: -999",
+    )
     add("--recipe", default="auto", choices=["auto", "kernel", "travelling", "projected", "paper"])
     add("--json", action="store_true", help="the answer as one JSON object")
     add("--output", metavar="FILE", help="write the answer there, to a new file, instead of printing it")
@@ -196,7 +206,7 @@ def _discover(options: argparse.Namespace) -> int:
         result = discover(observations, library, recipe=options.recipe, progress=not options.quiet)
     text = json.dumps(_as_dict(result), indent=2) if options.json else _printable(str(result))
     _write_answer(options.output, text)
-    if options.report is not None and result.field is not None:
+    if options.report is not None:
         from fts.discovery import report
 
         _write(options.report, report.page(result))

@@ -113,7 +113,8 @@ class Observations:
         return self.y.size
 
     def __repr__(self) -> str:
-        return f"<Observations: {len(self)} samples in {self.domain.as_text()}, source {self.source!r}>"
+        source = validation.shortened(repr(self.source))
+        return f"<Observations: {len(self)} samples in {self.domain.as_text()}, source {source}>"
 
     @cached_property
     def grid(self) -> SensorGrid | None:

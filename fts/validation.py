@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 _HOUR = 3600.0
+_LONGEST_TEXT = 200
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -79,6 +80,11 @@ def require_finite_floats(what: str, *arrays: np.ndarray) -> None:
             raise ValueError(
                 f"{what} with values that are not finite, or of type {array.dtype}: fit it again"
             )
+
+
+def shortened(text: str) -> str:
+    """The text, its middle left out where it would fill more than a few lines of a terminal."""
+    return text if len(text) <= _LONGEST_TEXT else f"{text[:140]} ... {text[-55:]}"
 
 
 class LongRun(UserWarning):

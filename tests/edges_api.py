@@ -3,6 +3,7 @@
 Run by test_edges_api.py in a process of its own, without the tests' checks of types, as by a user.
 """
 
+import dataclasses
 import re
 import warnings
 
@@ -12,6 +13,7 @@ import pytest
 import fts
 from fts.lab.studies import records
 from fts.observations import has_more_rows_than
+from fts.selection.selection import Selection
 
 
 @pytest.fixture
@@ -138,6 +140,18 @@ def test_tables_are_taken_as_files_are_and_arrays_refused_with_the_way():
 def test_representations_are_short():
     samples = fts.Observations(X[:, None], T, U, BOX)
     assert repr(samples) == "<Observations: 64 samples in [0, 1] x [0, 1], source 'user'>"
+    field = fts.load_field("ks", "S20", seed=1301)
+    box = "[0, 100.531] x [0, 100]"
+    assert repr(field) == f"<FrozenField: rank {field.rank} on {box}, paper, ks, S20, seed 1301>"
+    assert repr(fts.simulate("ad")).startswith("<Trajectory: ad, ")
+    library = fts.Library.parse([f"D_x(u^{n / 10})" for n in range(11, 91)])
+    selection = Selection(library, np.linspace(1.0, 2.0, len(library)), "none")
+    long = dataclasses.replace(samples, source="\x1b" * 5000)
+    made = dataclasses.replace(field, made=dataclasses.replace(field.made, recipe="r" * 5000))
+    named = dataclasses.replace(fts.simulate("ad"), source="s" * 5000)
+    for value in (field, fts.simulate("ad"), selection, long, made, named):
+        assert len(repr(value)) < 300
+        assert repr(value).isprintable()
 
 
 def test_distinct_rows_are_counted_exactly_where_a_part_leaves_it_open(rng):

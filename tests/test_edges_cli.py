@@ -1,12 +1,14 @@
 """The command at its edges: no flag destroys data, ends in a traceback or misleads."""
 
 import contextlib
+import html
 import os
 import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -224,6 +226,29 @@ def test_what_is_given_twice_is_refused(folder, capsys, words):
     assert [path.name for path in folder.iterdir()] == ["a.csv"]
 
 
+@pytest.mark.parametrize(
+    "rows", [SAMPLES[:66], "x,t,u\n" + "".join(f"{x},{t},7\n" for x in range(9) for t in range(9))]
+)
+def test_a_report_of_samples_that_carry_no_field_gives_the_reason(tmp_path, monkeypatch, capsys, rows):
+    """Nothing is fitted: too few samples, or all of them alike."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text(rows.rpartition("\n")[0])
+    assert _run("--report", "a.html") == 1
+    reason = capsys.readouterr().out.splitlines()[-1].removeprefix("- ")
+    page = (tmp_path / "a.html").read_text()
+    assert "<strong>Not identifiable</strong>" in page
+    assert html.escape(reason) in page
+    assert "<img" not in page
+
+
+def test_help_says_what_is_read(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["discover", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    for word in (".gz", "ISO dates", "--missing", "-999"):
+        assert word in text
+
+
 # The command in a process of its own, with a fit that takes no time.
 _STUB = """
 import sys
@@ -364,6 +389,28 @@ def test_nobody_else_connects_to_the_workers_of_a_study():
         # Certificates of another study do not do.
         with pytest.raises(OSError, match=r"certificate|TLS|Timed"):
             distributed.Client(address, timeout=2, security=workers._security())
+
+
+def test_a_study_listens_for_tls_and_nothing_else():
+    """No dashboard, no other service over HTTP: not of the scheduler, not of a worker."""
+    pytest.importorskip("distributed", reason="Dask is not installed (extra `studies`)")
+    import psutil
+
+    from fts.lab.studies import workers
+
+    before = _listening(psutil.Process())
+    with workers.workers(None, 1) as client:
+        info = client.scheduler_info(n_workers=-1)["workers"]
+        ends = [client.scheduler.address, *info, *(worker["nanny"] for worker in info.values())]
+        assert all(end.startswith("tls://127.0.0.1:") for end in ends)
+        listening = _listening(psutil.Process()) - before
+    assert listening == {("127.0.0.1", int(end.rpartition(":")[2])) for end in ends}
+
+
+def _listening(process: Any) -> set[tuple[str, int]]:
+    """Addresses and ports at which a process and its children accept connections."""
+    ends = [end for one in (process, *process.children(recursive=True)) for end in one.net_connections("tcp")]
+    return {tuple(end.laddr) for end in ends if end.status == "LISTEN"}
 
 
 class Lost:

@@ -113,7 +113,7 @@ class Discovery:
         return {"equation": str(self.equation), "terms": terms, "verdict": self.verdict.as_dict()}
 
     def __repr__(self) -> str:
-        return f"<Discovery: {str(self).splitlines()[0]}>"
+        return f"<Discovery: {validation.shortened(str(self).splitlines()[0])}>"
 
     def __str__(self) -> str:
         lines = [f"{self.verdict.status}: {self.equation}" if self.selection else self.verdict.status]

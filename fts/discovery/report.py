@@ -26,25 +26,31 @@ _MOST_DOTS = 20_000  # samples drawn; more would only hide each other
 
 
 def page(result: Discovery) -> str:
-    """The page: samples, reconstruction with its uncertainty, residuals, recurrence, risks, equation."""
+    """The page: samples, reconstruction with its uncertainty, residuals, recurrence, risks, equation.
+
+    Where nothing could be fitted it holds the verdict and its reasons.
+    """
     fit, selection = result.fit, result.selection
-    if fit is None or selection is None:
-        raise ValueError(f"nothing was fitted to draw: {'; '.join(result.doubts)}")
-    with plt.rc_context():
-        use_style()
-        sections = "\n".join(_sections(fit, selection))
+    heading, sections = "No equation", ""
+    if fit is not None and selection is not None:
+        heading = str(result.equation)
+        with plt.rc_context():
+            use_style()
+            sections = "\n".join(_sections(fit, selection))
     verdict = result.verdict.status.capitalize()
     of = result.verdict.of
     rivals = [f"rival: {each.equation} (leaves {each.risk:.2g} of {of})" for each in result.verdict.rivals]
     doubts = "".join(f"<li>{html.escape(line)}</li>" for line in (*result.doubts, *rivals))
     style = resources.files("fts.discovery").joinpath("report.css").read_text(encoding="utf-8")
-    name = html.escape(fit.observations.source)
+    samples = result.observations
+    name = "samples" if samples is None else html.escape(samples.source)
+    count = "too few" if samples is None else f"{len(samples):,}"
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{name}: {verdict.lower()}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n"
-        f"<h1>{html.escape(str(result.equation))}</h1>\n<p><strong>{verdict}</strong>, from "
-        f"{len(fit.observations):,} samples in {name}.</p>\n<ul>{doubts}</ul>\n{sections}\n"
+        f"<h1>{html.escape(heading)}</h1>\n<p><strong>{verdict}</strong>, from {count} samples in {name}.</p>"
+        f"\n<ul>{doubts}</ul>\n{sections}\n"
         "</main>\n</body>\n</html>\n"
     )
 

@@ -129,6 +129,12 @@ class FrozenField:
                 f"coefficients on {self.domain.dimension} axes: make them agree"
             )
 
+    def __repr__(self) -> str:
+        made = self.made
+        origin = [made.problem, made.protocol, made.seed if made.seed is None else f"seed {made.seed}"]
+        parts = [f"rank {self.rank} on {self.domain.as_text()}", made.recipe, *origin]
+        return f"<FrozenField: {validation.shortened(', '.join(str(part) for part in parts if part))}>"
+
     @property
     def rank(self) -> int:
         """R, the number of spatial features."""

@@ -23,7 +23,16 @@ import numpy as np
 from scipy.io import loadmat, netcdf_file, whosmat
 
 from fts.containers import FileError
-from fts.io.formats import Columns, FileWarning, assign, numbers, refuse_large, refuse_many, unreadable
+from fts.io.formats import (
+    Columns,
+    FileWarning,
+    assign,
+    numbers,
+    refuse_large,
+    refuse_many,
+    unreadable,
+    warn_ignored,
+)
 
 _UNPACKED_AT_ONCE = 1 << 20
 HDF5 = b"\x89HDF\r\n\x1a\n"  # how such a file begins
@@ -121,12 +130,11 @@ def read_npz(path: Path, columns: Columns) -> dict[str, np.ndarray]:
             raise FileError(f"{path.name} holds an array twice, or thousands: keep x, [y,] t, u")
         roles = assign(list(members), columns, path.name)
         refuse_large(sum(members[name].file_size for name in roles.values()), path.name)
-        headers = {
-            name: _npy_header(archive, entry, path.name)
-            for name, entry in members.items()
-            if name in roles.values()
-        }
-        refuse_many({role: headers[name][0] for role, name in roles.items()}, path.name)
+        shapes = {role: _npy_header(archive, members[name], path.name)[0] for role, name in roles.items()}
+        refuse_many(shapes, path.name)
+        others = [name for name in members if name not in roles.values()]
+        ignored = [name for name in others if _holds_numbers(archive, members[name], path.name)]
+        warn_ignored(ignored, columns, path.name)
         return {role: _npy(archive, members[name], path.name) for role, name in roles.items()}
 
 
@@ -149,6 +157,22 @@ def _npy_header(
     if min(shape, default=0) < 0 or begin + math.prod(shape) * dtype.itemsize != entry.file_size:
         raise FileError(f"{name} of {where} does not hold the {shape} numbers it says: save it again")
     return shape, fortran, dtype, begin
+
+
+def _holds_numbers(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, where: str) -> bool:
+    """Whether an array that is not read could have been meant: it is whole, and more than one number."""
+    try:
+        return math.prod(_npy_header(archive, entry, where)[0]) > 1
+    except (
+        FileError,
+        ValueError,
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+    ):
+        return False
 
 
 def _npy(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, where: str) -> np.ndarray:
@@ -174,6 +198,11 @@ def read_mat(path: Path, columns: Columns) -> dict[str, np.ndarray]:
                 f"{name} of {path.name} is a {kinds[name][1]} array: store a full array of numbers"
             )
     refuse_many({role: kinds[name][0] for role, name in roles.items()}, path.name)
+    others = {name: entry for name, entry in kinds.items() if name not in roles.values()}
+    ignored = [
+        name for name, (shape, kind) in others.items() if kind in _MAT_NUMBERS and math.prod(shape) > 1
+    ]
+    warn_ignored(ignored, columns, path.name)
     stored = loadmat(path, variable_names=list(roles.values()))
     return {role: numbers(name, np.asarray(stored[name]), path.name) for role, name in roles.items()}
 
@@ -206,6 +235,9 @@ def read_netcdf(path: Path, columns: Columns) -> dict[str, np.ndarray]:
     with netcdf_file(path, mmap=False, maskandscale=True) as file:
         roles = assign(list(file.variables), columns, path.name)
         refuse_many({role: file.variables[name].shape for role, name in roles.items()}, path.name)
+        others = {name: entry.data for name, entry in file.variables.items() if name not in roles.values()}
+        ignored = [name for name, values in others.items() if values.dtype.kind in "iuf" and values.size > 1]
+        warn_ignored(ignored, columns, path.name)
         dims = {role: file.variables[name].dimensions for role, name in roles.items()}
         read = {role: _masked(name, file.variables[name][:], path.name) for role, name in roles.items()}
     return _ordered(read, dims, path.name)
@@ -257,6 +289,9 @@ def read_dataset(stored: Any, columns: Columns, where: str) -> dict[str, np.ndar
     for name in roles.values():
         numbers(name, np.empty(0, stored[name].dtype), where)
     refuse_many({role: stored[name].shape for role, name in roles.items()}, where)
+    others = {str(name): entry for name, entry in stored.variables.items() if str(name) not in roles.values()}
+    ignored = [name for name, entry in others.items() if entry.dtype.kind in "iuf" and entry.size > 1]
+    warn_ignored(ignored, columns, where)
     dims = {role: tuple(str(d) for d in stored[name].dims) for role, name in roles.items()}
     read = {role: numbers(name, stored[name].values, where) for role, name in roles.items()}
     # xarray has put NaN where the file declares a value missing.
@@ -282,7 +317,7 @@ def _ordered(
 def read_parquet(path: Path, columns: Columns) -> dict[str, np.ndarray]:
     """The columns of a Parquet file, through PyArrow."""
     try:
-        from pyarrow import parquet
+        from pyarrow import parquet, types
     except ImportError:
         raise FileError(f"{path.name} is a Parquet file: pip install 'fts[formats]' to read it") from None
     with parquet.ParquetFile(path) as file:
@@ -290,6 +325,11 @@ def read_parquet(path: Path, columns: Columns) -> dict[str, np.ndarray]:
         refuse_many(dict.fromkeys(roles, (file.metadata.num_rows,)), path.name)
         for name in roles.values():
             numbers(name, np.empty(0, file.schema_arrow.field(name).type.to_pandas_dtype()), path.name)
+        others = [field for field in file.schema_arrow if field.name not in roles.values()]
+        numeric = [
+            field.name for field in others if types.is_integer(field.type) or types.is_floating(field.type)
+        ]
+        warn_ignored(numeric, columns, path.name)
         table = file.read(columns=list(roles.values()))
     for name in roles.values():
         numbers(name, table[name].drop_null().to_numpy(), path.name)  # nulls turn integers into float64
@@ -311,7 +351,7 @@ def read_binary(ending: str, path: Path, columns: Columns) -> dict[str, np.ndarr
     """The arrays of a file with this ending; whatever a parser ends in is a FileError."""
     try:
         return BINARY[ending](path, columns)
-    except (FileError, PermissionError):
+    except (FileError, FileWarning, PermissionError):  # a warning, where the caller makes errors of them
         raise
     # A damaged file ends in the parsers of other libraries in whatever they did not foresee.
     except Exception as error:

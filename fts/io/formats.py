@@ -15,7 +15,7 @@ import warnings
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -95,6 +95,13 @@ def numbers(name: str, array: np.ndarray, where: str) -> np.ndarray:
     return array.astype(float)
 
 
+def warn_ignored(names: Iterable[str], columns: Columns, where: str) -> None:
+    """A warning with the arrays of numbers that are not read, unless it was said which one is u."""
+    others = [name for name in names if name]
+    if others and isinstance(columns, Mapping | None) and "u" not in (columns or {}):
+        _warn(f"{where} also holds {_listing(others)}, not read: --columns u=NAME takes another for u")
+
+
 def refuse_large(total: int, where: str) -> None:
     """An error when a file holds, or promises, more numbers than are read."""
     if total > LARGEST:
@@ -143,7 +150,7 @@ def read_delimited(
         raise FileError(f"decimal {decimal!r}: write '.' or ','")
     try:
         with (gzip.open if packed else open)(path, "rt", newline="", encoding="utf-8-sig") as stream:
-            text = _Text(stream, path.name, decimal, {"", *(marker.strip() for marker in missing)})
+            text = _Text(stream, path.name, decimal, missing)
             text.most = LARGEST if packed else size
             return text.read(columns)
     except UnicodeDecodeError:
@@ -157,8 +164,11 @@ def read_delimited(
 class _Text:
     """One pass over the lines of a table."""
 
-    def __init__(self, stream, name: str, decimal: str, missing: set[str]) -> None:
-        self.stream, self.name, self.decimal, self.missing = stream, name, decimal, missing
+    def __init__(self, stream, name: str, decimal: str, missing: Sequence[str]) -> None:
+        self.stream, self.name, self.decimal = stream, name, decimal
+        self.missing = {"", *(marker.strip() for marker in missing)}
+        # A marker that is a number means it however it is written: -999, -999.0, -9.99e2.
+        self.markers = np.array([value for value in map(self._float, self.missing) if value is not None])
         self.number = 0  # of the line read last
         self.characters, self.most = (
             0,
@@ -180,25 +190,30 @@ class _Text:
         else:
             names = self._commented(len(first)) if head else [name.strip() for name in first]
         corner = self._corner(names, columns)
+        if not corner:
+            head = head or list(islice(rows, 1))
+            # Where the first column holds dates, it is the time whatever its heading.
+            corner = "tx" if self._all_numbers(names[1:]) and head and _form(head[0][0].strip()) else ""
         if corner:
             return self._wide(names, chain(head, rows), corner)
-        indices = {
-            role: names.index(name) for role, name in assign(names, _mapping(columns), self.name).items()
-        }
-        if not head and isinstance(columns, Mapping | None) and "u" not in (columns or {}):
-            first = next(rows, None)
-            head = [] if first is None else [first]
-            # Only columns of numbers could have been meant.
-            others = [
-                name
-                for place, (name, cell) in enumerate(zip(names, first or (), strict=False))
-                if name and place not in indices.values() and cell.strip() and self._float(cell) is not None
-            ]
-            if others:
-                _warn(
-                    f"{self.name} also holds {_listing(others)}, not read: --columns u=HEADING takes another"
-                )
+        indices = {role: names.index(name) for role, name in self._assign(names, columns).items()}
+        # Only columns of numbers could have been meant.
+        others = [
+            name
+            for place, (name, cell) in enumerate(zip(names, head[0] if head else (), strict=False))
+            if place not in indices.values() and cell.strip() and self._float(cell) is not None
+        ]
+        warn_ignored(others, columns, self.name)
         return self._long(indices, len(names), head)
+
+    def _assign(self, names: list[str], columns: Columns) -> dict[str, str]:
+        try:
+            return assign(names, _mapping(columns), self.name)
+        except FileError as error:
+            if len(names) < len("xtu") or {"x", "u"} & {name.lower() for name in names}:
+                raise
+            hint = "a column per sensor is headed by its position, the times before them by t"
+            raise FileError(f"{error}; {hint}") from None
 
     def _long(self, indices: dict[str, int], width: int, head: list[list[str]]) -> dict[str, np.ndarray]:
         collected = {role: array("d") for role in indices}
@@ -216,14 +231,17 @@ class _Text:
             self._refuse_many(collected)
         if not collected["u"]:
             raise FileError(f"{self.name} holds no samples below its heading: write columns x, [y,] t, u")
+        self._warn_of_dates()
+        return {role: np.array(values) for role, values in collected.items()}
+
+    def _warn_of_dates(self) -> None:
         if self.form:
             _warn(f"t of {self.name} is read as seconds since {self.origin}")
-        return {role: np.array(values) for role, values in collected.items()}
 
     def _append(self, collected: dict[str, array], indices: dict[str, int], width: int, table: Rows) -> None:
         for row in table:
             self._check_width(row, width)
-            if row[indices["u"]].strip() in self.missing:
+            if self._is_missing(row[indices["u"]]):
                 continue
             for role, index in indices.items():
                 collected[role].append(self._value(row[index], role))
@@ -267,7 +285,7 @@ class _Text:
             self._check_width(row, len(names))
             along = self._value(row[0], corner[0])
             for position, cell in zip(across, row[1:], strict=True):
-                if cell.strip() not in self.missing:
+                if not self._is_missing(cell):
                     for role, value in zip(
                         (*corner, "u"), (along, position, self._value(cell, "u")), strict=True
                     ):
@@ -275,6 +293,7 @@ class _Text:
             self._refuse_many(collected)
         if not collected["u"]:
             raise FileError(f"{self.name} holds no samples below its heading: fill the table")
+        self._warn_of_dates()
         return {role: np.array(collected[role]) for role in ("x", "t", "u")}
 
     def _rows(self) -> Rows:
@@ -347,8 +366,20 @@ class _Text:
         for role, name in (_mapping(columns) or {}).items():
             if name.strip().lower() == first:
                 first = role
-        wide = len(names) > 1 and all(self._float(name) is not None for name in names[1:])
-        return _CORNERS.get(first, "") if wide else ""
+        if len(names) > 1 and all(_form(name) for name in names[1:]):
+            return "xt"
+        return _CORNERS.get(first, "") if self._all_numbers(names[1:]) else ""
+
+    def _all_numbers(self, names: Sequence[str]) -> bool:
+        return len(names) > 0 and all(self._float(name) is not None for name in names)
+
+    def _is_missing(self, cell: str) -> bool:
+        if cell.strip() in self.missing:
+            return True
+        value = self._float(cell) if self.markers.size else None
+        if value is None:
+            return False
+        return bool(np.isnan(self.markers).any() if math.isnan(value) else (self.markers == value).any())
 
     def _check_width(self, row: list[str], width: int) -> None:
         if len(row) != width:

@@ -19,6 +19,7 @@ from fts.io.formats import (
     assign,
     read_delimited,
     unreadable,
+    warn_ignored,
 )
 from fts.observations import Observations, require_finite, row_codes
 
@@ -100,6 +101,10 @@ def _read_table(table: Any, columns: Columns, where: str) -> dict[str, np.ndarra
     """The columns of a DataFrame, or of a mapping of arrays, as masked u and plain coordinates."""
     names = {str(name): name for name in (table if isinstance(table, Mapping) else table.columns)}
     roles = assign(list(names), columns, where)
+    others = [
+        text for text, name in names.items() if text not in roles.values() and _has_numbers(table[name])
+    ]
+    warn_ignored(others, columns, where)
     read: dict[str, np.ndarray] = {}
     for role, name in roles.items():
         values = table[names[name]]
@@ -109,6 +114,14 @@ def _read_table(table: Any, columns: Columns, where: str) -> dict[str, np.ndarra
             mask = np.isnan(read["u"]) if _is_frame(table) else mask
             read["u"] = np.ma.array(read["u"], mask=mask)
     return read
+
+
+def _has_numbers(values: Any) -> bool:
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError):  # rows of different lengths
+        return False
+    return array.dtype.kind in "iuf" and array.size > 1
 
 
 def _read_file(path: Path, columns: Columns, decimal: str, missing: Sequence[str]) -> dict[str, np.ndarray]:

@@ -46,6 +46,11 @@ class Trajectory:
         require_finite("u", self.u)
         _refuse_disorder(self.t)
 
+    def __repr__(self) -> str:
+        size = " x ".join(map(str, self.u.shape))
+        text = f"{self.problem}, {size} values on {self.domain.as_text()}, {self.source}"
+        return f"<Trajectory: {validation.shortened(text)}>"
+
     @property
     def points(self) -> Float[np.ndarray, "n d"]:
         """All spatial grid points in C order."""

@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
 from fts.fields.frozen import Field
+from fts.validation import shortened
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,7 @@ class Selection:
         return str(self.equation)
 
     def __repr__(self) -> str:
-        return f"<Selection by {self.method}: {self.equation}>"
+        return f"<Selection by {self.method}: {shortened(str(self.equation))}>"
 
     def _repr_latex_(self) -> str:
         return f"${self.equation.latex}$"

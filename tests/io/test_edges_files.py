@@ -8,10 +8,11 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+import pandas
 import pytest
 import scipy.io
 import xarray
-from malformed import T, U, X, good_rows, mat, netcdf4, npz, parquet, table
+from malformed import GOOD, T, U, X, good_rows, mat, netcdf4, npz, parquet, table
 
 import fts
 from fts.containers import FileError
@@ -165,6 +166,27 @@ def test_a_sentinel_is_refused_with_how_to_blank_it(tmp_path: Path) -> None:
     assert len(fts.read_samples(path, missing=["1e20"])) == 28
 
 
+@pytest.mark.parametrize("marker", ["-999", "-999.0", "-9.99e2", " -999.00 "])
+@pytest.mark.parametrize("stored", ["-999", "-999.0", "-999.00", "-9.99E+02"])
+def test_a_marker_is_a_number_however_it_is_written(marker: str, stored: str, tmp_path: Path) -> None:
+    path = _store(tmp_path / "a.csv", table([*good_rows(), f"0.55,0.5,{stored}", f"0.55,0.75,{stored}"]))
+    np.testing.assert_array_equal(fts.read_samples(path, missing=[marker, "NA"]).y, U)
+    rows = [row.replace(",", ";").replace(".", ",") for row in good_rows()]
+    comma = _store(tmp_path / "b.csv", table([*rows, f"0,55;0,5;{stored.replace('.', ',')}"], "x;t;u"))
+    np.testing.assert_array_equal(
+        fts.read_samples(comma, decimal=",", missing=[marker.replace(".", ",")]).y, U
+    )
+    wide = table([f"0,1,2,3,{stored}", "1,2,3,4,5", "2,1,3,5,4", "3,7,6,5,4"], "x,0,1,2,3")
+    assert len(fts.read_samples(_store(tmp_path / "c.csv", wide), missing=[marker])) == 15
+
+
+def test_not_a_number_marks_missing_values_in_any_spelling(tmp_path: Path) -> None:
+    path = _store(tmp_path / "a.csv", table([*good_rows(), "0.55,0.5,NaN", "0.55,0.75,nan"]))
+    np.testing.assert_array_equal(fts.read_samples(path, missing=["nan"]).y, U)
+    with pytest.raises(ValueError, match=r"u\[30\] is nan: drop the sample"):
+        fts.read_samples(path, missing=["-999"])
+
+
 def test_rows_given_twice_are_taken_once_and_counted(tmp_path: Path) -> None:
     path = _store(tmp_path / "a.csv", table([*good_rows(), *good_rows()[:3]]))
     with pytest.warns(FileWarning, match="3 rows twice"):
@@ -196,6 +218,82 @@ def test_dates_are_read_as_seconds_since_the_first(tmp_path: Path) -> None:
     path.write_bytes(table(cells).partition(b"\n")[2])
     with pytest.warns(FileWarning, match="seconds since"):
         assert len(fts.read_samples(path, columns=["x", "t", "u"])) == 30
+
+
+_DAYS = [f"2024-02-{day}" for day in (27, 28, 29)] + ["2024-03-01", "2024-03-02"]
+_DEPTHS = ("0.5", "1", "1.5", "2", "2.5", "3")
+
+
+@pytest.mark.parametrize("first", ["t", "time", "Date", "t\\x"])
+@pytest.mark.parametrize("clock", ["", "T06:00:00Z", " 06:30"])
+def test_a_wide_table_with_dates_is_read_like_one_with_numbers(
+    first: str, clock: str, tmp_path: Path
+) -> None:
+    values = U.reshape(5, 6).tolist()
+    dated, numbered = (
+        table(
+            [f"{time},{','.join(map(repr, row))}" for time, row in zip(times, values, strict=True)],
+            ",".join([heading, *_DEPTHS]),
+        )
+        for heading, times in ((first, [day + clock for day in _DAYS]), ("t", np.arange(5) * 86400))
+    )
+    with pytest.warns(FileWarning, match="t of a.csv is read as seconds since 2024-02-27"):
+        samples = fts.read_samples(_store(tmp_path / "a.csv", dated))
+    expected = fts.read_samples(_store(tmp_path / "b.csv", numbered))
+    for name in ("x", "t", "y"):
+        np.testing.assert_array_equal(getattr(samples, name), getattr(expected, name))
+    # The same, times along the heading.
+    turned = [
+        f"{x},{','.join(map(repr, column))}"
+        for x, column in zip(_DEPTHS, U.reshape(5, 6).T.tolist(), strict=True)
+    ]
+    with pytest.warns(FileWarning, match="seconds since"):
+        samples = fts.read_samples(_store(tmp_path / "c.csv", table(turned, ",".join(["depth", *_DAYS]))))
+    np.testing.assert_array_equal(samples.grid.values, expected.grid.values)
+
+
+def test_a_wide_table_with_dates_written_in_two_ways_is_refused(tmp_path: Path) -> None:
+    rows = [f"{day},1,2,3,4,5,6" for day in _DAYS]
+    for bad in ("2024-03-03T00:00:00", "5", "3.3.2024", "2024-02-30"):
+        path = _store(tmp_path / "a.csv", table([*rows, f"{bad},1,2,3,4,5,6"], ",".join(["t", *_DEPTHS])))
+        _refuse(path, "line 7 of a.csv holds .*(all times alike|no such date|must be a number)")
+
+
+def test_a_column_per_named_sensor_is_refused_with_the_heading_to_write(tmp_path: Path) -> None:
+    path = _store(tmp_path / "a.csv", table(["0,1,2,3", "1,2,3,4"], "time,north,south,east"))
+    _refuse(path, "a column per sensor is headed by its position, the times before them by t")
+
+
+def test_arrays_that_are_not_read_are_named(tmp_path: Path) -> None:
+    flat = {**GOOD, "v": U + 1, "w": U + 2}
+    about = {"note": np.array("by hand"), "count": np.array(30)}
+    frame = pandas.DataFrame(flat).assign(who="me")
+    stores = {
+        "a.npz": npz(**flat, **about),
+        "a.mat": mat(**flat, **about),
+        "a.parquet": parquet(**flat, who=["me"] * 30),
+        "a.nc": netcdf4(**{name: ("sample", values) for name, values in flat.items()}),
+        "a.csv": frame.to_csv(index=False).encode(),
+    }
+    for source in [*(_store(tmp_path / name, data) for name, data in stores.items()), frame, dict(flat)]:
+        with pytest.warns(FileWarning) as caught:
+            np.testing.assert_array_equal(fts.read_samples(source).y, U)
+        (line,) = (str(warning.message) for warning in caught)
+        assert "also holds ['v', 'w'], not read" in line
+        assert "\n" not in line
+        with pytest.raises(FileWarning):  # an error where warnings are, not a damaged file
+            fts.read_samples(source)
+        fts.read_samples(source, columns={"u": "u"})  # was asked for by name: no warning
+        np.testing.assert_array_equal(fts.read_samples(source, columns={"u": "w"}).y, U + 2)
+
+
+def test_arrays_of_a_classic_netcdf_file_that_are_not_read_are_named(tmp_path: Path) -> None:
+    with scipy.io.netcdf_file(tmp_path / "a.nc", "w") as file:
+        file.createDimension("sample", 30)
+        for name, values in {**GOOD, "v": U}.items():
+            file.createVariable(name, "f8", ("sample",))[:] = values
+    with pytest.warns(FileWarning, match="also holds .'v'., not read"):
+        np.testing.assert_array_equal(fts.read_samples(tmp_path / "a.nc").y, U)
 
 
 @pytest.mark.slow

@@ -127,7 +127,10 @@ READ = {
     "flat.npz": (npz(**GOOD), {}),
     "grid.npz": (npz(x=_AXES[0], t=_AXES[1], u=_GRID), {}),
     "grid-time-first.npz": (npz(x=_AXES[0], t=_AXES[1], u=_GRID.T), {}),
-    "grid-component.npz": (npz(x=_AXES[0], t=_AXES[1], u=_GRID[..., None], du=_GRID), {}),
+    "grid-component.npz": (
+        npz(x=_AXES[0], t=_AXES[1], u=_GRID[..., None], du=_GRID),
+        {"columns": {"u": "u"}},
+    ),
     "fortran.npz": (npz(x=_AXES[0], t=_AXES[1], u=np.asfortranarray(_GRID)), {}),
     "meshgrid.npz": (npz(x=X.reshape(6, 5), t=T.reshape(6, 5), u=_GRID), {}),
     "real-complex.npz": (npz(x=X, t=T, u=U.astype(complex)), {}),

@@ -32,6 +32,11 @@ _DASK = {
         **dict.fromkeys(_THREAD_VARIABLES, "1"),
     },
     "distributed.worker.profile.enabled": False,
+    # Dask would serve state and logs over HTTP to whoever asks, whatever protects the rest (`dask_setup`).
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+    "distributed.scheduler.preload": [__name__],
+    "distributed.worker.preload": [__name__],
 }
 # Times Dask moves a run whose worker died to another one before it is recorded as failed.
 _RETRIES = 3
@@ -106,7 +111,7 @@ def workers(scheduler: str | None, count: int | None) -> Iterator[Any]:
         "threads_per_worker": 1,
         "processes": True,
         "host": "127.0.0.1",
-        "dashboard_address": "127.0.0.1:0",
+        "dashboard_address": "127.0.0.1:0",  # closed by `dask_setup`; without an address, port 8787 is tried
         "protocol": "tls",
         "security": _security(),
         "silence_logs": logging.CRITICAL,
@@ -117,6 +122,11 @@ def workers(scheduler: str | None, count: int | None) -> Iterator[Any]:
         Client(cluster) as client,
     ):
         yield client
+
+
+def dask_setup(server: Any) -> None:
+    """Close the HTTP server of a scheduler or worker; Dask calls this by its name when one has started."""
+    server.http_server.stop()
 
 
 def _security() -> Any:
