@@ -36,12 +36,17 @@ SIGNED_MAP = LinearSegmentedColormap.from_list(
 )
 WIDTH = 5.2  # inches: text of a figure as wide as a phone is still as large as a caption
 _FORMULA = re.compile(r"\$([^$]+)\$")
+_POWER = re.compile(r"(?<=\d)e([+-])0*(\d+)\b")
+_SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 _SIGNS = re.compile(r"[\\`*_{}\[\]<>#|+%~-]")  # what Markdown would read as markup
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under a header: numbered in the book, HTML in notebooks, text in `print`. $...$ is a formula."""
+    """Rows under a header: numbered in the book, HTML in notebooks, text in `print`. $...$ is a formula.
+
+    A second line of a cell, what the first is compared with, stands below it in italics.
+    """
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -58,7 +63,7 @@ class Table:
         return replace(self, header=(heading, *(row[0] for row in self.rows)), rows=tuple(columns))
 
     def __str__(self) -> str:
-        lines = (self.header, *self.rows)
+        lines = [[cell.replace("\n", " | ") for cell in line] for line in (self.header, *self.rows)]
         widths = [max(len(line[i]) for line in lines) for i in range(len(self.header))]
         return "\n".join(
             "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)) for line in lines
@@ -85,8 +90,8 @@ class Table:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
-    """A table of the rows' values as text."""
-    body = tuple(tuple(str(value) for value in row) for row in rows)
+    """A table of the rows' values as text; 1e-06 is written as 1×10⁻⁶."""
+    body = tuple(tuple(_POWER.sub(_power_of_ten, str(value)) for value in row) for row in rows)
     for row in body:
         if len(row) != len(header):
             raise ValueError(
@@ -231,13 +236,28 @@ def support_text(candidates: Candidates, index: int) -> str:
     return r"$\{" + r",\; ".join(terms) + r"\}$"
 
 
+def _power_of_ten(match: re.Match[str]) -> str:
+    return f"×10{(match[1] + match[2]).lstrip('+').translate(_SUPERSCRIPTS)}"
+
+
 def _in_html(text: str) -> str:
-    parts = _FORMULA.split(html.escape(text))
+    first, *below = (_line_in_html(line) for line in text.split("\n"))
+    return "<br>".join([first, *(f"<em>{line}</em>" for line in below)])
+
+
+def _line_in_html(line: str) -> str:
+    parts = _FORMULA.split(html.escape(line))
     return "".join(
         f'<span class="math">\\({part}\\)</span>' if i % 2 else part for i, part in enumerate(parts)
     )
 
 
 def _in_markdown(text: str) -> str:
-    parts = _FORMULA.split(text)
+    """A backslash ends a line; four spaces keep the next in its cell of the list."""
+    first, *below = (_line_in_markdown(line) for line in text.split("\n"))
+    return "\\\n    ".join([first, *(f"*{line}*" for line in below)])
+
+
+def _line_in_markdown(line: str) -> str:
+    parts = _FORMULA.split(line)
     return "".join(f"${part}$" if i % 2 else _SIGNS.sub(r"\\\g<0>", part) for i, part in enumerate(parts))

@@ -25,6 +25,8 @@ _MENDED = [
     # A division in a list is an item of it, whatever else it is.
     (re.compile(r'role="doc-biblioentry"'), 'role="listitem"'),
 ]
+# What a reader sees of a cell that only asserts.
+_CHECKED = "✓ checked"
 # Code in a docstring, and what reStructuredText would read as markup.
 _CODE = re.compile(r"`([^`]+)`|[*|\\_`]")
 # What tex-chtml.js may ask for later: its fonts and the TeX packages it loads on first use.
@@ -38,6 +40,7 @@ _DATA = ("fts/**/*.js", "fts/**/*.css", "assets/*.js", "book/fields/**/*", "book
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("env-get-outdated", _find_outdated)
     app.connect("source-read", _key_cache)
+    app.connect("source-read", _fold_checks)
     app.connect("html-page-context", _drop_thebe, priority=900)
     app.connect("autodoc-process-docstring", _read_as_plain_text)
     app.connect("build-finished", _copy_mathjax)
@@ -82,6 +85,17 @@ def _key_cache(app: Sphinx, name: str, source: list[str]) -> None:
     if key := app.env.notebook_keys.get(name):
         notebook = json.loads(source[0])
         notebook["metadata"]["kernelspec"]["computes_with"] = key
+        source[0] = json.dumps(notebook)
+
+
+def _fold_checks(app: Sphinx, name: str, source: list[str]) -> None:
+    """Fold cells tagged `checked`, which only assert what the prose says, behind a mark that opens them."""
+    if str(app.env.doc2path(name)).endswith(".ipynb"):
+        notebook = json.loads(source[0])
+        for metadata in (cell["metadata"] for cell in notebook["cells"]):
+            if "checked" in metadata.get("tags", []):
+                metadata["tags"].append("hide-input")
+                metadata["mystnb"] = {"code_prompt_show": _CHECKED, "code_prompt_hide": _CHECKED}
         source[0] = json.dumps(notebook)
 
 

@@ -172,10 +172,10 @@ def _cells() -> dict[records.CellKey, records.Summary]:
 def test_tables_have_a_row_per_layout():
     wide = figures.any_samples(_cells())
     assert len(wide.rows) == 9
-    assert wide.rows[0] == ("KdV R20", *("4/5", "1e-05", "0.0002") * 2)
+    assert wide.rows[0] == ("KdV R20", *("4", "1×10⁻⁵", "0.0002") * 2)
     few = figures.few_sensors(_cells())
     assert [row[0] for row in few.rows] == ["KdV S20", "KdV S5", "KdV S2", "2D AD S0.5"]
-    assert few.rows[1][1] == "1/5"
+    assert few.rows[1][1] == "1"
     assert few.rows[2][1] == "–"
 
 
@@ -191,7 +191,7 @@ def test_the_table_beside_the_peer_counts_failures_as_misses():
         for task in tasks
     ]
     rows = figures.beside_peer(made).rows
-    assert [row[:4] for row in rows] == [("100", "1%", "1/2", "0"), ("5,000", "75%", "1/2", "0")]
+    assert [row[:4] for row in rows] == [("100", "1%", "1 of 2", "0"), ("5,000", "75%", "1 of 2", "0")]
     assert rows[0][4:6] == ("1", "3.0")
 
 

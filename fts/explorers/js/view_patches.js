@@ -175,7 +175,7 @@ function paintTiles(frame, { all }, answer) {
     { A, b, x, xi, residual, norms } = answer,
     J = library.length;
   const size = Math.max(...b.map(Math.abs));
-  paintTile(frame, all[0], (l) => b[l], size, "left-hand side", "");
+  paintTile(frame, all[0], (l) => b[l], size, "right-hand side", "");
   library.forEach((_, j) => {
     let largest = 0;
     for (let l = 0; l < b.length; l++) largest = Math.max(largest, Math.abs(A[l * J + j]));

@@ -42,7 +42,7 @@ def choices(record: Mapping[str, Mapping[str, Any]]) -> Table:
             label = f"{winner['threshold']:g}" + (f", {winner['patches']}" if winner["patches"] else "")
             theirs = f"{CHOSEN[method][name]:g}" if method in CHOSEN else "–"
             tried = str(len(choice["candidates"]))
-            lines.append((method, SHORT_NAMES[name], tried, label, f"{same[0]['exact']}/{runs}", theirs))
+            lines.append((method, SHORT_NAMES[name], tried, label, f"{same[0]['exact']} of {runs}", theirs))
     header = ["method", "problem", "candidates", "chosen", "exact there", "the paper's"]
     return table(header, lines)
 
@@ -65,7 +65,7 @@ def costs(runs: Iterable[RunRecord], settings: Mapping[str, Mapping[str, Mapping
         for name, values in problems.items():
             group = [run for run in finished if (run.row, run.problem) == (method, name)]
             seconds, taken, capped = _costs(group) if group else ("–", "–", "–")
-            count = f"{len(group)}/10" if group else "not run"
+            count = f"{len(group)}" if group else "not run"
             lines.append((method, SHORT_NAMES[name], count, seconds, taken, f"{_cap(values):,}", capped))
     return table(["method", "problem", "runs", "seconds", "iterations", "cap", "ended by it"], lines)
 
@@ -120,7 +120,7 @@ def _costs(runs: Sequence[RunRecord]) -> tuple[str, str, str]:
     amounts = ([processor_seconds(run) for run in runs], [_iterations(run) for run in runs])
     capped = sum(run.extra["notes"].get("stopped_by") == "budget" for run in runs)
     spans = [f"{np.median(each):,.0f} ({min(each):,.0f} to {max(each):,.0f})" for each in amounts]
-    return spans[0], spans[1], f"{capped}/{len(runs)}"
+    return spans[0], spans[1], f"{capped}"
 
 
 def _iterations(run: RunRecord) -> float:
@@ -169,7 +169,7 @@ def beside_paper(
     measure: str,
     heading: str = "method",
 ) -> Table:
-    """One measure, ours beside the paper's, marked; `rows` maps a published row to our (row, noise)."""
+    """One measure, ours above the paper's, marked; `rows` maps a published row to our (row, noise)."""
     regimes = list(dict.fromkeys((problem, protocol) for _, problem, protocol in published.cells))
     lines = []
     for row, (method, noise) in rows.items():
@@ -191,7 +191,7 @@ def differences(
         if ours is None or theirs.exact is None or abs(5 * ours.exact / ours.runs - theirs.exact) <= 1:
             continue
         label = _NAMES.get(row, row)
-        lines.append((label, _regime((problem, protocol)), _text(ours, "exact"), f"{theirs.exact}/5"))
+        lines.append((label, _regime((problem, protocol)), _text(ours, "exact"), theirs.exact))
     return table(["method", "regime", "here", "in the paper"], lines)
 
 
@@ -282,25 +282,27 @@ def _regime(regime: tuple[str, str]) -> str:
 def _text(cell: Summary | None, measure: str) -> str:
     if cell is None:
         return "not run"
-    return f"{cell.exact}/{cell.runs}" if measure == "exact" else f"{getattr(cell, measure):.2g}"
+    if measure != "exact":
+        return f"{getattr(cell, measure):.2g}"
+    return records.count_of_five(cell.exact, cell.runs)
 
 
 def _beside(ours: Summary | None, theirs: Cell | None, measure: str) -> str:
     published = None if theirs is None else getattr(theirs, measure)
     if ours is None:
-        return f"not run | {_published_text(theirs, measure)}" if theirs is not None else "–"
+        return f"not run\n{_published_text(theirs, measure)}" if theirs is not None else "–"
     # A cell whose runs are not all there yet is compared by its share.
     counts, mine = measure == "exact", getattr(ours, measure)
     share = mine * 5 / ours.runs if counts else mine
     mark = "" if published is None else f" {_mark(share, published, counts)}"
-    return f"{_text(ours, measure)} | {_published_text(theirs, measure)}{mark}"
+    return f"{_text(ours, measure)}{mark}\n{_published_text(theirs, measure)}"
 
 
 def _published_text(theirs: Cell | None, name: str) -> str:
     value = None if theirs is None else getattr(theirs, name)
     if value is None:
         return "–"
-    return f"{value}/5" if name == "exact" else f"{value:.2g}"
+    return f"{value}" if name == "exact" else f"{value:.3g}"
 
 
 def _mark(ours: float | int, theirs: float | int, more_is_better: bool) -> str:

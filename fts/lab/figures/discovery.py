@@ -51,7 +51,7 @@ def rivals(result: Discovery) -> Figure:
         ax.text(left * 1.1, height + 0.1, f"${text}$", va="bottom", fontsize=11)
     if np.isfinite(verdict.expected):
         expected = max(verdict.expected, _LEAST)
-        ax.axvline(expected, color=PALETTE[0], linestyle="--", label="expected of the truth")
+        ax.axvline(expected, color=PALETTE[0], linestyle="--", label="the field's estimate of the noise")
         figure.legend(loc="outside upper right")
     ax.set(xscale="log", xlim=(left, 10), ylim=(-0.5, len(texts) - 0.2), yticks=[])
     ax.set_xlabel(f"unexplained part of {'$u_t$' if verdict.of == 'u_t' else verdict.of}")
@@ -82,9 +82,9 @@ def verdict_table(records: Sequence[RunRecord]) -> Table:
     rows = []
     for (row, name, protocol, noise), right in groups.items():
         called = identified.get((row, name, protocol, noise), [])
-        counts = f"{sum(right)}/{len(right)}", len(called), len(called) - sum(called)
+        counts = len(right), sum(right), len(called), len(called) - sum(called)
         rows.append((f"{problem(name).title} {protocol}", row, f"{noise:.0%}", *counts))
-    return table(("samples", "library", "noise", "right", "identified", "wrong and identified"), rows)
+    return table(("samples", "library", "noise", "runs", "right", "identified", "wrong and identified"), rows)
 
 
 def reliability(records: Sequence[RunRecord]) -> Figure:

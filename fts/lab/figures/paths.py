@@ -14,6 +14,7 @@ from matplotlib.gridspec import SubplotSpec
 
 from fts.lab.studies import published
 from fts.lab.studies.paths import Setting, counts, summarize_path, support_f1
+from fts.lab.studies.records import count_of_five
 from fts.params.paper import SHORT_NAMES, TEST_SEEDS
 from fts.paths import recorder
 from fts.paths.recorder import SupportPath
@@ -224,8 +225,8 @@ def _barcode(ax: Axes, path: SupportPath) -> None:
 
 
 def _of(count: int, runs: int) -> str:
-    return f"{count}/{runs}" if runs else "not run"
+    return count_of_five(count, runs) if runs else "not run"
 
 
 def _count(value: int | None) -> str:
-    return "–" if value is None else f"{value}/5"
+    return "–" if value is None else str(value)

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from fts.fields.frozen import Field
 from fts.lab.studies import published
 from fts.lab.studies.calibration import LEVELS, normal_coverage
-from fts.lab.studies.records import CellKey, RunRecord, Summary
+from fts.lab.studies.records import CellKey, RunRecord, Summary, count_of_five
 from fts.observations import Observations
 from fts.params.paper import SHORT_NAMES
 from fts.plotting import INK, PALETTE, Table, canvas, panel_row, table
@@ -103,7 +103,7 @@ def few_sensors(cells: Mapping[CellKey, Summary]) -> Table:
     rows = []
     for name, protocol in sorted({key[1:3] for key in cells if key[0] == "travelling"}, key=_percent_of):
         printed = next((cell for key, cell in paper.items() if key[1:] == (name, protocol)), None)
-        theirs = "–" if printed is None or printed.exact is None else f"{printed.exact}/5"
+        theirs = "–" if printed is None or printed.exact is None else str(printed.exact)
         ours = [_cell(cells[row, name, protocol, 0.0]) for row in ("separable", "travelling")]
         rows.append((f"{SHORT_NAMES[name]} {protocol}", theirs, *ours[0], *ours[1]))
     return table(("samples", "paper", "separable", *_ERRORS, "travelling", *_ERRORS), rows)
@@ -121,7 +121,7 @@ def kernel_beside_equation(runs: Sequence[RunRecord]) -> Table:
     rows = []
     for run in runs:
         pairs = ((value, run.terms.get(term, 0.0)) for term, value in equation_of_kernel(run).items())
-        rows.append((run.seed, *(f"{kernel:.3f} | {selected:.3f}" for kernel, selected in pairs)))
+        rows.append((run.seed, *(f"{kernel:.3f}\n{selected:.3f}" for kernel, selected in pairs)))
     terms = (f"${term.replace('u_', 'u_{')}}}$" for term in equation_of_kernel(runs[0]))
     return table(("seed", *terms), rows)
 
@@ -139,7 +139,7 @@ def beside_peer(runs: Iterable[RunRecord]) -> Table:
         identified = sum(run.extra.get("notes", {}).get("status") == "identified" for run in group)
         seconds = f"{np.median([run.seconds for run in group]):.1f}"
         setting = f"{int(protocol[1:]):,}", f"{noise:.0%}"
-        exact = f"{len(errors)}/{len(group)}"
+        exact = count_of_five(len(errors), len(group))
         rows.append((*setting, exact, error, identified, seconds, "recovered, under 60 s"))
     header = (
         "samples",
@@ -181,7 +181,7 @@ def coverage_table(shares: Float[np.ndarray, "layouts levels"]) -> Table:
 
 
 def _cell(cell: Summary) -> tuple[str, str, str]:
-    return f"{cell.exact}/{cell.runs}", f"{cell.e_xi:.2g}", f"{cell.e_u:.2g}"
+    return count_of_five(cell.exact, cell.runs), f"{cell.e_xi:.2g}", f"{cell.e_u:.2g}"
 
 
 def _percent_of(cell: tuple[str, str]) -> tuple[bool, float]:

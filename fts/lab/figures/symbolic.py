@@ -7,7 +7,7 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 from fts.lab.studies import published
-from fts.lab.studies.records import RunRecord
+from fts.lab.studies.records import RunRecord, count_of_five
 from fts.lab.studies.symbolic import PROBLEM, ROWS, LawSummary, exponent, laws, rule_laws
 from fts.params.paper import SHORT_NAMES
 from fts.plotting import INK, PALETTE, WIDTH, Table, canvas, legend_beside, panel_row, table
@@ -166,7 +166,7 @@ def table_3(runs: Iterable[RunRecord]) -> Table:
     theirs = {"published": published.symbolic(), "PySR, published, not rerun": published.pysr()}
     for name, cells in theirs.items():
         for noise, (count, kappa, m) in cells.items():
-            rows.append((name, f"{noise:.0%}", f"{count}/5", _spread(*kappa, 4), _spread(*m, 3)))
+            rows.append((name, f"{noise:.0%}", count, _spread(*kappa, 4), _spread(*m, 3)))
     return table(("field", "noise", "power law", r"$\hat\kappa$", r"$\hat m$"), rows)
 
 
@@ -179,7 +179,7 @@ def distances(runs: Iterable[RunRecord]) -> dict[tuple[str, float], float]:
 
 def rivals_recovered(runs: Iterable[RunRecord]) -> Table:
     """Recoveries of the power law by Operon under both rules and by noise, below PySR's published ones."""
-    return _rivals(runs, lambda pysr: f"{pysr[0]}/5", _count)
+    return _rivals(runs, lambda pysr: str(pysr[0]), _count)
 
 
 def rivals_exponents(runs: Iterable[RunRecord]) -> Table:
@@ -193,7 +193,10 @@ def rivals_exponents(runs: Iterable[RunRecord]) -> Table:
 
 def composed_recovered(runs: Iterable[RunRecord]) -> Table:
     """Runs with the true operators and families, by problem and noise."""
-    return _composed(runs, lambda group: f"{sum(bool(run.score.get('exact')) for run in group)}/{len(group)}")
+    return _composed(
+        runs,
+        lambda group: count_of_five(sum(bool(run.score.get("exact")) for run in group), len(group)),
+    )
 
 
 def composed_errors(runs: Iterable[RunRecord]) -> Table:
@@ -275,4 +278,4 @@ def _heading(level: float) -> str:
 
 
 def _count(cell: LawSummary | None) -> str:
-    return f"{cell.recovered}/{cell.runs}" if cell else "not run"
+    return count_of_five(cell.recovered, cell.runs) if cell else "not run"

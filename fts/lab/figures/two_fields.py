@@ -18,7 +18,7 @@ from fts.equations.terms import Library, parse_term
 from fts.kernel.separable import condition_grid
 from fts.lab.studies import published
 from fts.lab.studies.published import Cell
-from fts.lab.studies.records import CellKey, RunRecord, Summary
+from fts.lab.studies.records import CellKey, RunRecord, Summary, count_of_five
 from fts.params.paper import SHORT_NAMES
 from fts.plotting import INK, PALETTE, WIDTH, Table, canvas, table
 from fts.problems.problems import problem
@@ -118,7 +118,7 @@ def recoveries(cells: Mapping[CellKey, Summary], single: Mapping[CellKey, Summar
             f"{key[3]:.0%}",
             _exact(single["svws", *key[1:]]),
             _exact(cell),
-            f"{peer.exact}/5",
+            str(peer.exact),
         )
         for key, cell, peer in _heavy(cells)
     ]
@@ -147,7 +147,7 @@ def sparse_recoveries(
     for (row, name, protocol, noise), cell in _sorted(cells):
         if row == "43 terms" and protocol != "S100":
             pooled, doubted = single["svws", name, protocol, noise], doubts[name, protocol, noise]
-            texts = _exact(pooled), _exact(cell), f"{doubted}/{cell.runs}"
+            texts = _exact(pooled), _exact(cell), count_of_five(doubted, cell.runs)
             rows.append((*_samples(name, protocol, noise), *texts))
     return table(("samples", "noise", *_RULES, "doubted"), rows)
 
@@ -183,10 +183,8 @@ def tuning(record: Mapping[str, Any]) -> Table:
         setting, value = outcome["setting"], outcome["value"]
         taken = setting != "rule" and value == getattr(TWO_FIELDS, setting)
         exact = sum(outcome["exact"].values())
-        rows.append(
-            (setting, f"{value} *" if taken else f"{value}", f"{exact}/{total}", f"{outcome['e_xi']:.2g}")
-        )
-    return table(("setting", "value (* taken)", "exact", "mean error"), rows)
+        rows.append((setting, f"{value} *" if taken else f"{value}", str(exact), f"{outcome['e_xi']:.2g}"))
+    return table(("setting", "value (* taken)", f"exact of {total}", "mean error"), rows)
 
 
 def groups(record: Mapping[str, Any]) -> Table:
@@ -194,10 +192,9 @@ def groups(record: Mapping[str, Any]) -> Table:
     outcomes = [outcome for outcome in record["outcomes"] if outcome["setting"] == "rule"]
     exact = {outcome["value"]: outcome["exact"] for outcome in outcomes}
     rows = [
-        (name, *(f"{exact[rule][name]}/{count}" for rule in _FIELDS))
-        for name, count in record["cells"].items()
+        (name, count, *(exact[rule][name] for rule in _FIELDS)) for name, count in record["cells"].items()
     ]
-    return table(("cells", *_RULES), rows)
+    return table(("cells", "runs", *_RULES), rows)
 
 
 def paper_libraries(cells: Mapping[CellKey, Summary], before: Mapping[CellKey, Summary]) -> Table:
@@ -240,7 +237,7 @@ def _sorted(cells: Mapping[CellKey, Summary]) -> list[tuple[CellKey, Summary]]:
 
 
 def _exact(cell: Summary) -> str:
-    return f"{cell.exact}/{cell.runs}"
+    return count_of_five(cell.exact, cell.runs)
 
 
 def _samples(name: str, protocol: str, noise: float) -> tuple[str, str]:

@@ -81,6 +81,11 @@ class Summary:
         return {name: _finite(value) for name, value in asdict(self).items()}
 
 
+def count_of_five(part: int, runs: int) -> str:
+    """A count as a table shows it: the number alone where a cell has its five runs."""
+    return f"{part}" if runs == 5 else f"{part} of {runs}"
+
+
 def append(path: Path, *records: RunRecord) -> None:
     """Add records at the end of the file at `path`, on disk on return and safe beside other writers.
 
