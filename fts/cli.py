@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 if TYPE_CHECKING:
     from fts.discovery.discover import Discovery
     from fts.domain import Domain
+    from fts.observations import Observations
 
 IDENTIFIED, NOT_IDENTIFIED, BAD_INPUT, FAULT, INTERRUPTED = 0, 1, 2, 3, 130
 _CODES = "exit code: 0 identified, 1 not identified, 2 bad input, 3 a fault of fts itself, 130 interrupted"
@@ -61,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code, as above."""
     try:
         _open_missing_streams()
-        options = _parser().parse_args(arguments)
+        options = parse(arguments)
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
             warnings.showwarning = _show_warning
@@ -109,9 +110,14 @@ def _show_warning(message: Warning | str, *_: Any) -> None:
 
 
 def _refuse(message: str) -> int:
-    line = _printable(" ".join(message.split()))
-    print(f"fts: {line if len(line) <= 600 else line[:300] + ' ... ' + line[-295:]}", file=sys.stderr)
+    print(f"fts: {in_one_line(message)}", file=sys.stderr)
     return BAD_INPUT
+
+
+def in_one_line(message: str) -> str:
+    """An error's or a warning's text as the command prints it."""
+    line = _printable(" ".join(message.split()))
+    return line if len(line) <= 600 else line[:300] + " ... " + line[-295:]
 
 
 def _printable(text: str) -> str:
@@ -120,6 +126,11 @@ def _printable(text: str) -> str:
     return "".join(
         repr(sign)[1:-1] if sign != "\n" and unicodedata.category(sign) in steering else sign for sign in text
     )
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    """The options of a command line; ValueError where it is none."""
+    return _parser().parse_args(arguments)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -180,37 +191,55 @@ def _discover(options: argparse.Namespace) -> int:
     # Imported here: listing problems or asking for help should not wait for the solvers.
     from fts import validation
     from fts.discovery.discover import discover, refusal
-    from fts.io.readers import read_samples
     from fts.observations import InsufficientData
-    from fts.params.paper import LIBRARIES
 
     _check_outputs(options)
     if options.report is not None:
         with validation.require_extra("plots", "--report draws and"):
             from fts.discovery import report
-    library = options.library
-    if library and len(library) == 1 and library[0] in LIBRARIES:
-        (library,) = library
     try:
-        observations = read_samples(
-            options.samples,
-            columns=_columns(options.columns),
-            decimal=options.decimal,
-            missing=options.missing,
-        )
+        observations = read_observations(options)
     except InsufficientData as error:
         result = refusal(error)
     else:
-        if options.axis:
-            observations = replace(observations, domain=_with_axes(observations.domain, options.axis))
-        result = discover(observations, library, recipe=options.recipe, progress=not options.quiet)
-    text = json.dumps(_as_dict(result), indent=2) if options.json else _printable(str(result))
+        result = discover(
+            observations, read_library(options), recipe=options.recipe, progress=not options.quiet
+        )
+    text = answer_json(result) if options.json else _printable(str(result))
     _write_answer(options.output, text)
     if options.report is not None:
         from fts.discovery import report
 
         _write(options.report, report.page(result))
     return IDENTIFIED if result.identified else NOT_IDENTIFIED
+
+
+def read_observations(options: argparse.Namespace) -> "Observations":
+    """The samples of a command line, on the axes it gives."""
+    from fts.io.readers import read_samples
+
+    observations = read_samples(
+        options.samples,
+        columns=_columns(options.columns),
+        decimal=options.decimal,
+        missing=options.missing,
+    )
+    if not options.axis:
+        return observations
+    return replace(observations, domain=_with_axes(observations.domain, options.axis))
+
+
+def read_library(options: argparse.Namespace) -> str | list[str] | None:
+    """The candidate terms of a command line: a library's name, a list, or None for the general ones."""
+    from fts.params.paper import LIBRARIES
+
+    terms = options.library
+    return terms[0] if terms and len(terms) == 1 and terms[0] in LIBRARIES else terms
+
+
+def answer_json(result: "Discovery") -> str:
+    """The answer as --json prints it."""
+    return json.dumps(_as_dict(result), indent=2)
 
 
 def _as_dict(result: "Discovery") -> dict[str, Any]:

@@ -204,9 +204,13 @@ def _observations(samples: Any, domain: Domain | None) -> Observations:
 def _judge(fit: Fit, ready: Prepared, params: VerdictParams, *, progress: bool) -> Discovery:
     """What the weak systems say, what halves of the samples or integration make of it, and the doubts."""
     ready = ready.with_variances(fit.variance)
-    drawn = draw_systems(fit, ready, params.draws, np.random.default_rng(_SEED))
-    judged = judge_by_evidence(fit, ready, drawn, params)
-    selection, verdict = _check_by_halves(fit, ready, judged)
+    with tqdm(total=3, desc="select", unit="step", disable=not progress, delay=BAR_DELAY) as bar:
+        drawn = draw_systems(fit, ready, params.draws, np.random.default_rng(_SEED))
+        bar.update()
+        judged = judge_by_evidence(fit, ready, drawn, params)
+        bar.update()
+        selection, verdict = _check_by_halves(fit, ready, judged)
+        bar.update()
     starts = (selection.xi, *judged.starts)
     with tqdm(desc="integrate", unit="equation", disable=not progress, delay=BAR_DELAY) as bar:
         integrated = judge_by_trajectory(fit, starts, selection, verdict, params, bar.update)

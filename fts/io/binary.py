@@ -8,7 +8,6 @@ not run the caller's script; arrays are handed over as .npy files.
 
 import json
 import math
-import resource
 import subprocess
 import sys
 import tempfile
@@ -50,7 +49,8 @@ _START = (
 
 def read_isolated(ending: str, path: Path, columns: Columns) -> dict[str, np.ndarray]:
     """What `read_binary` returns, from a child; FileError where it died."""
-    if not sys.executable:
+    # In a browser no process can be started, and the page is as closed in as the child would be.
+    if not sys.executable or sys.platform == "emscripten":
         return read_binary(ending, path, columns)
     folders = [str(Path(folder).absolute()) for folder in sys.path]
     with tempfile.TemporaryDirectory(prefix="fts-") as folder:
@@ -76,6 +76,8 @@ def read_isolated(ending: str, path: Path, columns: Columns) -> dict[str, np.nda
 
 def main(text: str) -> None:
     """The child: reads as it is told, writes .npy files and one line of JSON."""
+    import resource  # not on platforms that start no processes
+
     task = json.loads(text)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))

@@ -8,17 +8,25 @@ band-limited, on a regular grid. After one pass over the samples nothing depends
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from math import prod
 
-import finufft
 import numpy as np
 from jaxtyping import Complex, Float
-from scipy import fft
+from scipy import fft, sparse, special
+
+try:
+    import finufft
+except ModuleNotFoundError:  # it has no build for every platform: then sums are spread by NumPy
+    finufft = None
 
 PADDING = 2.0  # the circle of an open axis, in its extents
 _PRECISION = 1e-13  # of the Fourier sums, relative to the sum of all strengths
 _CHUNK = 1 << 20  # samples summed at once: bounds what the sums need beside the samples to some 200 MB
 _MOST_AXES = 3  # of one transform
+# Spreading by NumPy: points of the grid per wavenumber and axis, points a sample is spread over per axis, and
+# numbers in memory at once. The error exp(-pi width sqrt(1 - 1/oversampling)) is 3e-15.
+_OVERSAMPLING, _WIDTH, _SPREAD_AT_ONCE = 2, 15, 1 << 20
 
 
 @dataclass(frozen=True)
@@ -67,19 +75,17 @@ def evaluate_at_points(
 ) -> Float[np.ndarray, " n"]:
     """sum_k coefficient_k exp(i k . theta) at scattered angles, the least wavenumber first."""
     values = np.empty(len(theta[0]))
-    options = {"eps": _PRECISION, "isign": 1, "nthreads": 1}
-    transform = {1: finufft.nufft1d2, 2: finufft.nufft2d2, 3: finufft.nufft3d2}
     for part in _chunks(len(values)):
         angles = [np.ascontiguousarray(angle[part]) for angle in theta]
         if len(theta) <= _MOST_AXES:
-            values[part] = transform[len(theta)](*angles, coefficients, **options).real
+            values[part] = np.real(_evaluate(angles, coefficients))
             continue
         half = coefficients.shape[-1] // 2
         values[part] = sum(
-            (
-                transform[3](*angles[:-1], np.ascontiguousarray(coefficients[..., j]), **options)
+            np.real(
+                _evaluate(angles[:-1], np.ascontiguousarray(coefficients[..., j]))
                 * np.exp(1j * k * angles[-1])
-            ).real
+            )
             for j, k in enumerate(range(-half, half + 1))
         )
     return values
@@ -166,8 +172,99 @@ class FourierBasis:
 
 
 def _transform(angles: list[np.ndarray], weights: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    if finufft is None:
+        return spread_sums(angles, weights, shape)
     transform = {1: finufft.nufft1d1, 2: finufft.nufft2d1, 3: finufft.nufft3d1}[len(angles)]
     return transform(*angles, weights, shape, eps=_PRECISION, isign=-1, nthreads=1)
+
+
+def _evaluate(angles: list[np.ndarray], coefficients: np.ndarray) -> np.ndarray:
+    if finufft is None:
+        return interpolated_sums(angles, coefficients)
+    transform = {1: finufft.nufft1d2, 2: finufft.nufft2d2, 3: finufft.nufft3d2}[len(angles)]
+    return transform(*angles, coefficients, eps=_PRECISION, isign=1, nthreads=1)
+
+
+def spread_sums(
+    angles: Sequence[Float[np.ndarray, " n"]], weights: Complex[np.ndarray, " n"], shape: tuple[int, ...]
+) -> Complex[np.ndarray, "..."]:
+    """sum_i weight_i exp(-i k . theta_i) by NumPy: spread over a fine grid, which is transformed."""
+    grid = _fine_grid(shape)
+    strengths = weights if np.any(np.imag(weights)) else np.real(weights)
+    spread = np.zeros((prod(grid[:-1]), grid[-1]), dtype=strengths.dtype)
+    for part in _spread_parts(len(weights), grid):
+        before, last = _spread([angle[part] for angle in angles], grid)
+        spread += before.T @ (strengths[part, None] * last)
+    transformed = np.asarray(fft.fftn(spread.reshape(grid)))
+    return transformed[_wavenumbers(shape, grid)] / _spread_transform(shape, grid)
+
+
+def interpolated_sums(
+    angles: Sequence[Float[np.ndarray, " n"]], coefficients: Complex[np.ndarray, "..."]
+) -> Complex[np.ndarray, " n"]:
+    """sum_k coefficient_k exp(i k . theta) by NumPy: the transpose of `spread_sums`."""
+    shape, grid = coefficients.shape, _fine_grid(coefficients.shape)
+    padded = np.zeros(grid, dtype=complex)
+    padded[_wavenumbers(shape, grid)] = coefficients / _spread_transform(shape, grid)
+    fine = np.asarray(fft.ifftn(padded, norm="forward")).reshape(-1, grid[-1])
+    values = np.empty(len(angles[0]), dtype=complex)
+    for part in _spread_parts(len(values), grid):
+        before, last = _spread([angle[part] for angle in angles], grid)
+        values[part] = np.einsum("ng,ng->n", before @ fine, last)
+    return values
+
+
+def _fine_grid(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(int(fft.next_fast_len(max(_OVERSAMPLING * n, 2 * _WIDTH)) or 0) for n in shape)
+
+
+def _wavenumbers(shape: tuple[int, ...], grid: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+    """Where the wavenumbers, the least first, stand in the transform of the grid."""
+    return np.ix_(*((np.arange(n) - n // 2) % fine for n, fine in zip(shape, grid, strict=True)))
+
+
+# Kaiser and Bessel's window I_0(beta sqrt(1 - (2 x / width)^2)), whose transform has a closed form.
+_BETA = np.pi * _WIDTH * (1 - 0.5 / _OVERSAMPLING)
+
+
+def _spread(
+    angles: Sequence[np.ndarray], grid: tuple[int, ...]
+) -> tuple[sparse.csr_array, Float[np.ndarray, "n last"]]:
+    """Every sample's share at points of the grid: a table along the last axis, sparse along the others."""
+    count = len(angles[0])
+    places, shares = np.zeros((count, 1), dtype=np.int64), np.ones((count, 1))
+    for angle, size in zip(angles[:-1], grid[:-1], strict=True):
+        near, share = _window(angle, size)
+        places = (places[:, :, None] * size + near[:, None]).reshape(count, -1)
+        shares = (shares[:, :, None] * share[:, None]).reshape(count, -1)
+    rows = np.arange(count + 1) * places.shape[1]
+    before = sparse.csr_array((shares.ravel(), places.ravel(), rows), shape=(count, prod(grid[:-1])))
+    last = np.zeros((count, grid[-1]))
+    near, share = _window(angles[-1], grid[-1])
+    np.put_along_axis(last, near, share, axis=1)
+    return before, last
+
+
+def _window(angle: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """The points of a closed axis nearest to every sample, and the window at each."""
+    position = angle * (size / (2 * np.pi))
+    near = np.ceil(position - _WIDTH / 2)[:, None] + np.arange(_WIDTH)
+    inside = np.maximum(1 - (2 * (near - position[:, None]) / _WIDTH) ** 2, 0.0)
+    return near.astype(np.int64) % size, special.i0(_BETA * np.sqrt(inside))
+
+
+def _spread_transform(shape: tuple[int, ...], grid: tuple[int, ...]) -> Float[np.ndarray, "..."]:
+    """The window's Fourier transform at the wavenumbers."""
+    factors = []
+    for n, fine in zip(shape, grid, strict=True):
+        root = np.sqrt(_BETA**2 - (np.pi * _WIDTH * (np.arange(n) - n // 2) / fine) ** 2)
+        factors.append(_WIDTH * np.sinh(root) / root)
+    return reduce(np.multiply.outer, factors)
+
+
+def _spread_parts(count: int, grid: tuple[int, ...]) -> Iterator[slice]:
+    size = max(1, _SPREAD_AT_ONCE // (_WIDTH ** (len(grid) - 1) + grid[-1]))
+    return (slice(i, min(i + size, count)) for i in range(0, count, size))
 
 
 def _crop(sums: np.ndarray, most: Sequence[int]) -> np.ndarray:
