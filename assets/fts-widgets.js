@@ -4,6 +4,8 @@
   "use strict";
   const STATE = "application/vnd.jupyter.widget-state+json";
   const VIEW = "application/vnd.jupyter.widget-view+json";
+  // The folder of this script, where the build has put the explorers' code.
+  const HERE = document.currentScript.src;
   let models = null;
 
   /** All models of the page by id, made from the state on first use. */
@@ -42,12 +44,30 @@
     send() {}
   }
 
+  const loading = new Map();
+
+  /** What the script of this name defines; each is loaded once. */
+  function load(name) {
+    if (!loading.has(name))
+      loading.set(
+        name,
+        new Promise((resolve, reject) => {
+          const script = document.createElement("script");
+          script.src = new URL(name, HERE).href;
+          script.onload = () => resolve(globalThis[Symbol.for("fts pages")].get(name));
+          script.onerror = () => reject(new Error(`${name} cannot be loaded`));
+          document.head.append(script);
+        }),
+      );
+    return loading.get(name);
+  }
+
   async function mount(holder, id) {
     const model = allModels().get(id);
-    if (!model?.get("_esm")) return;
-    const url = URL.createObjectURL(new Blob([model.get("_esm")], { type: "text/javascript" }));
-    const module = await import(url);
-    await module.default.render({ model, el: holder, inPage: true });
+    const script = allModels().get(model?.get("code"))?.get("script");
+    if (!script) return;
+    const { render } = await load(script);
+    await render({ model, el: holder, inPage: true });
     if (location.hash.startsWith(`#fts:${model.get("key")}?`)) holder.scrollIntoView();
   }
 

@@ -239,6 +239,7 @@ def test_a_report_of_samples_that_carry_no_field_gives_the_reason(tmp_path, monk
     assert "<strong>Not identifiable</strong>" in page
     assert html.escape(reason) in page
     assert "<img" not in page
+    assert "default-src 'none'" in page
 
 
 def test_help_says_what_is_read(capsys):

@@ -1,4 +1,4 @@
-"""What the book needs beyond Sphinx: a cache that knows imports, MathJax at home, a clean console."""
+"""What the book needs beyond Sphinx: a cache that knows imports, MathJax at home, pages with a policy."""
 
 import hashlib
 import json
@@ -12,12 +12,16 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.fileutil import copy_asset
 
+from content_policy import drop_unused_code, protect
 from fts.lab.layout import needed_by, read_layout
 
 # What is written, and what stands in the page instead.
 _MENDED = [
     # The theme's icons as a script of 1.5 MB: its style sheet has the same icons as fonts.
     (re.compile(r"<script[^>]*/fontawesome/[^>]*>\s*</script>"), ""),
+    # Settings of a service that is not used, and a script with them.
+    (re.compile(r'<script type="text/x-thebe-config">[\s\S]*?</script>'), ""),
+    (re.compile(r"<script>kernelName = [^<]*</script>"), ""),
     # A heading that heads nothing: a screen reader would stop at it.
     (re.compile(r"<th((?: [^>]*)?)>\s*(?:<p>\s*</p>)?\s*</th>"), r"<td\1></td>"),
     # What scrolls can be reached with the keyboard.
@@ -45,6 +49,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("autodoc-process-docstring", _read_as_plain_text)
     app.connect("build-finished", _copy_mathjax)
     app.connect("build-finished", _mend_pages)
+    # What single pages allow beyond the common policy: {"book/page": {"connect-src": ["'self'"]}}.
+    app.add_config_value("fts_policy", {}, "html", (dict,))
     app.config.mathjax_path = "mathjax/tex-chtml.js"
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -124,14 +130,23 @@ def _drop_thebe(app: Sphinx, page: str, template: str, context: dict[str, Any], 
 
 
 def _mend_pages(app: Sphinx, exception: Exception | None) -> None:
-    """Take out of the written pages what the theme and Sphinx should not have put there (`_MENDED`)."""
+    """Take out of the written pages what the theme and Sphinx should not have put there (`_MENDED`).
+
+    Then each gets its content security policy.
+    """
     if exception is None and app.builder.format == "html":
-        for page in Path(app.outdir).rglob("*.html"):
+        html = Path(app.outdir)
+        for page in html.rglob("*.html"):
+            if html / "_static" in page.parents:
+                continue
             text = mended = page.read_text(encoding="utf-8")
             for pattern, better in _MENDED:
                 mended = pattern.sub(better, mended)
+            name = page.relative_to(html).with_suffix("").as_posix()
+            mended = protect(mended, html / "_static", name, app.config.fts_policy.get(name))
             if mended != text:
                 page.write_text(mended, encoding="utf-8")
+        drop_unused_code(html)
         for script in Path(app.outdir).glob("_static/vendor/fontawesome/*/js/*"):
             script.unlink()
 

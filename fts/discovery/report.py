@@ -22,6 +22,8 @@ from fts.selection.selection import Selection
 
 _GRID = 160  # points per axis of the maps
 _TITLES = ("term", "coefficient", "standard error")
+# Nothing on the page runs or is loaded.
+_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 _MOST_DOTS = 20_000  # samples drawn; more would only hide each other
 
 
@@ -48,6 +50,7 @@ def page(result: Discovery) -> str:
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         f"<title>{name}: {verdict.lower()}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n"
         f"<h1>{html.escape(heading)}</h1>\n<p><strong>{verdict}</strong>, from {count} samples in {name}.</p>"
         f"\n<ul>{doubts}</ul>\n{sections}\n"

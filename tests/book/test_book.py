@@ -149,6 +149,29 @@ def test_every_entry_of_the_bibliography_is_listed() -> None:
     assert text.count('<div class="citation"') == len(keys)
 
 
+_POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)"')
+
+
+@pytest.mark.parametrize("page", [*_pages(), "genindex", "search"])
+def test_page_runs_only_the_books_own_scripts(page: str) -> None:
+    """The book's files, the theme's few inline scripts by their hashes, workers only for explorers."""
+    text = _text(page)
+    (content,) = _POLICY.findall(text)
+    assert text.index("Content-Security-Policy") < text.index("<script")
+    policy = {directive: sources for directive, *sources in map(str.split, content.split(";"))}
+    assert policy["default-src"] == policy["base-uri"] == ["'none'"]
+    own, *hashes = policy["script-src"]
+    assert own == "'self'"
+    assert all(source.startswith("'sha256-") for source in hashes)
+    assert len(hashes) <= 10
+    explorers = "widget-view+json" in text
+    assert policy.get("worker-src", []) == (["blob:"] if explorers else [])
+    assert ("connect-src" in policy) == (page == "search")
+    code = re.findall(r'"script": "(fts-explorers-\w+\.js)"', text)
+    assert len(code) == explorers
+    assert all((HTML / "_static" / name).is_file() for name in code)
+
+
 def test_mathjax_is_local() -> None:
     assert (HTML / "_static" / "mathjax" / "tex-chtml.js").is_file()
     assert "_static/mathjax/tex-chtml.js" in _text("book/notation")
