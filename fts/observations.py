@@ -18,10 +18,7 @@ LEAST_POINTS = 4
 # Amplitudes within these: cubes of the values, and of their inverse, stay within float64.
 _SMALLEST, _LARGEST = 1e-60, 1e60
 # Shifts and factors that mix the bits of a number (splitmix64).
-_MIXING = (
-    (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)),
-    (np.uint64(27), np.uint64(0x94D049BB133111EB)),
-)
+_MIXING = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
 # Samples among which enough distinct frames and positions are looked for before all of them are.
 _FIRST_LOOK = 1000
 # Distinct rows are looked for among so many times the rows that would have to differ.

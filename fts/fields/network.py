@@ -128,10 +128,7 @@ class NetworkFeatures:
         sine, cosine = np.split(first, 2)
         phase = (self.frequencies.astype(float) @ shift)[:, None]
         turned = np.concatenate(
-            [
-                np.cos(phase) * sine + np.sin(phase) * cosine,
-                np.cos(phase) * cosine - np.sin(phase) * sine,
-            ]
+            [np.cos(phase) * sine + np.sin(phase) * cosine, np.cos(phase) * cosine - np.sin(phase) * sine]
         )
         return replace(self, weights=(turned, *self.weights[1:]))
 

@@ -152,12 +152,7 @@ class Solution:
 
 # By hand: SciPy's cg tests convergence in another norm and returns neither steps nor residual.
 def conjugate_gradients(
-    apply: Linear,
-    precondition: Linear,
-    right: Float[np.ndarray, "..."],
-    *,
-    tolerance: float,
-    most: int,
+    apply: Linear, precondition: Linear, right: Float[np.ndarray, "..."], *, tolerance: float, most: int
 ) -> Solution:
     """z with apply(z) = right, to `tolerance` of the right side in the preconditioner's norm."""
     z, r = np.zeros_like(right), right.copy()
