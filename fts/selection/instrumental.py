@@ -22,50 +22,37 @@ Fold = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class TwoFieldsParams:
-    """Selection by the cross products of two fields, fitted to disjoint halves of the samples."""
+    """Selection by the cross products of two fields, fitted to disjoint halves of the samples.
 
-    weak: WeakParams | None  # patches; from the field itself where there are none
-    svws: SVWSParams  # the rule it falls back to, and whose phases and ridge it shares
-    relative: bool  # lam0 is RELATIVE_THRESHOLD of ||b||, as for problems the paper has no threshold for
-    splits: int  # ways of halving the samples, whose moments are averaged
-    phases: int  # weak systems per field
-    smoothing: float  # nugget of the halves in units of the one that reconstructs best
-    negligible: float  # variance of the field, in units of the samples', up to which patches count alike
-    most_terms: int  # of a proposal
-    width: int  # supports of each size that the search for proposals keeps
-    draws: int  # times the regions are halved at random, to propose on one half and compare on the other
-    tolerance: float  # differences of cross risk, in units of b^2, that may be the fields' shared error
-    shared: float  # the same in units of the lowest risk, which that error is part of
-    reliability: float  # least share of a combination of columns that both fields must agree on
-    size: float  # least size of a term, in units of ||b||
-    chance: float  # that any term of the library that is none of the equation seems significant
-    disagreement: float  # standard errors up to which a refit on the whole field is preferred
-    unresolved: float  # error at left-out slices, beyond the noise, from which the field is not resolved
-    split_seed: int
+    Chosen on the problems of `fts.problems.development`; what other values of a setting recover there is in
+    the record that `python -m fts.lab.studies tune-two-fields` writes.
+    """
+
+    weak: WeakParams | None = None  # patches; from the field itself where there are none
+    svws: SVWSParams = PAPER["kdv"].svws  # the rule it falls back to, and whose phases and ridge it shares
+    relative: bool = True  # lam0 is RELATIVE_THRESHOLD of ||b||, as for problems that are not the paper's
+    splits: int = 3  # ways of halving the samples, whose moments are averaged
+    phases: int = 4  # weak systems per field
+    smoothing: float = 0.03  # nugget of the halves in units of the one that reconstructs best
+    negligible: float = (
+        0.0005  # variance of the field, in the samples' units, up to which patches count alike
+    )
+    most_terms: int = 6  # of a proposal
+    width: int = 32  # supports of each size that the search for proposals keeps
+    draws: int = 12  # times the regions are halved at random, to propose on one half and compare on the other
+    tolerance: float = (
+        0.002  # differences of cross risk, in units of b^2, that may be error both fields share
+    )
+    shared: float = 0.25  # the same in units of the lowest risk, which that error is part of
+    reliability: float = 0.1  # least share of a combination of columns that both fields must agree on
+    size: float = 0.02  # least size of a term, in units of ||b||
+    chance: float = 0.05  # that any term of the library that is none of the equation seems significant
+    disagreement: float = 1.0  # standard errors up to which a refit on the whole field is preferred
+    unresolved: float = 0.1  # error at left-out slices, beyond the noise, from which a field is unresolved
+    split_seed: int = 20271
 
 
-# Chosen on the problems of `fts.problems.development`; what other values of a setting recover there is in the
-# record that `python -m fts.lab.studies tune-two-fields` writes.
-TWO_FIELDS = TwoFieldsParams(
-    weak=None,
-    svws=PAPER["kdv"].svws,
-    relative=True,
-    splits=3,
-    phases=4,
-    smoothing=0.03,
-    negligible=0.0005,
-    most_terms=6,
-    width=32,
-    draws=12,
-    tolerance=0.002,
-    shared=0.25,
-    reliability=0.1,
-    size=0.02,
-    chance=0.05,
-    disagreement=1.0,
-    unresolved=0.1,
-    split_seed=20271,
-)
+TWO_FIELDS = TwoFieldsParams()
 
 
 def choose(moments: CrossMoments, params: TwoFieldsParams, one_field: Support = ()) -> Selection:
