@@ -69,7 +69,8 @@ def write_atomic(path: Path, data: bytes) -> None:
             os.fchmod(descriptor, stat.S_IMODE(replaced.st_mode))
         os.fsync(descriptor)
         os.replace(temporary, path)
-    _sync_folder(path.parent)
+    with _opened(path.parent, os.O_RDONLY) as descriptor:
+        os.fsync(descriptor)
 
 
 def require_writable(folder: Path) -> None:
@@ -104,18 +105,15 @@ def _remove_stale(folder: Path) -> None:
     The number alone does not do where containers or computers share a folder, the lock alone not where the
     folder has none.
     """
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
     for name in os.listdir(folder):
         match = _PARTIAL.fullmatch(name)
         if not match or _is_alive(int(match[1])):
             continue
-        with contextlib.suppress(OSError):
-            descriptor = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if stat.S_ISREG(os.fstat(descriptor).st_mode):
-                    os.unlink(folder / name)
-            finally:
-                os.close(descriptor)
+        with contextlib.suppress(OSError), _opened(folder / name, flags) as descriptor:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if stat.S_ISREG(os.fstat(descriptor).st_mode):
+                os.unlink(folder / name)
 
 
 def _is_alive(process: int) -> bool:
@@ -129,15 +127,21 @@ def _is_alive(process: int) -> bool:
 
 
 @contextlib.contextmanager
+def _opened(path: Path, flags: int) -> Iterator[int]:
+    descriptor = os.open(path, flags)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Hold the folder's advisory lock, so that processes that read, change and replace a file take turns."""
     folder.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
+    with _opened(folder, os.O_RDONLY) as descriptor:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
-    finally:
-        os.close(descriptor)
 
 
 def save_arrays(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
@@ -150,9 +154,7 @@ def write_to_cache(path: Path, write: Callable[[Path], None]) -> None:
     try:
         write(path)
     except OSError as error:
-        warnings.warn(
-            f"not cached, so it is computed again next time ({error}): free {path.parent}", stacklevel=3
-        )
+        warnings.warn(f"not cached, so computed again next time ({error}): free {path.parent}", stacklevel=3)
 
 
 def remove_from_cache(path: Path) -> None:
@@ -180,7 +182,7 @@ def pack_arrays(kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.nd
         dtype = array.dtype.newbyteorder("<").str
         if dtype not in _DTYPES:
             raise ValueError(
-                f"array {name!r} has dtype {array.dtype}: store float64, float32, int64, int32 or uint8"
+                f"array {name!r} of {array.dtype}: store float64, float32, int64, int32 or uint8"
             )
         blob = array.astype(dtype, order="C").tobytes()
         table.append({"name": name, "dtype": dtype, "shape": list(array.shape), "offset": offset})
@@ -278,11 +280,3 @@ def _array(raw: bytes, entry: Any, offset: int) -> tuple[str, np.ndarray]:
     array = flat.reshape(shape).astype(flat.dtype.newbyteorder("="))
     array.setflags(write=False)
     return name, array
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

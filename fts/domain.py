@@ -48,11 +48,9 @@ class Domain:
         object.__setattr__(self, "high", tuple(map(_as_float, self.high)))
         object.__setattr__(self, "t0", _as_float(self.t0))
         object.__setattr__(self, "t1", _as_float(self.t1))
-        for low, high in zip((*self.low, self.t0), (*self.high, self.t1), strict=True):
+        for low, high, _ in self.axes:
             if not (np.isfinite(low) and np.isfinite(high) and low < high):
-                raise ValueError(
-                    f"the interval [{low}, {high}] is empty or infinite: give low < high for every axis"
-                )
+                raise ValueError(f"the interval [{low}, {high}] is empty or infinite: give low < high")
             shortest = max(_SHORTEST, _RESOLVED * max(abs(low), abs(high)))
             if not shortest <= high - low <= _LONGEST:
                 raise ValueError(
@@ -66,31 +64,34 @@ class Domain:
         return len(self.low)
 
     @property
+    def axes(self) -> tuple[tuple[float, float, bool], ...]:
+        """Ends of every axis, and whether it closes on itself: space, then time."""
+        space = zip(self.low, self.high, self.periodic, strict=True)
+        return (*space, (self.t0, self.t1, False))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Letters of the axes: x, y and z as far as there are any, then t."""
+        return (*"xyz"[: self.dimension], "t")
+
+    @property
     def extents(self) -> tuple[float, ...]:
         """Lengths of the spatial axes, then of time."""
-        return (*(high - low for low, high in zip(self.low, self.high, strict=True)), self.t1 - self.t0)
+        return tuple(high - low for low, high, _ in self.axes)
 
     def as_text(self) -> str:
         """The box as messages show it."""
-        ends = zip((*self.low, self.t0), (*self.high, self.t1), strict=True)
-        return " x ".join(f"[{low:g}, {high:g}]" for low, high in ends)
+        return " x ".join(f"[{low:g}, {high:g}]" for low, high, _ in self.axes)
 
     def as_dict(self) -> dict[str, Any]:
         """JSON form, for file headers."""
-        return {
-            "low": list(self.low),
-            "high": list(self.high),
-            "t0": self.t0,
-            "t1": self.t1,
-            "periodic": list(self.periodic),
-        }
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
 
     @staticmethod
     def from_dict(value: dict[str, Any]) -> "Domain":
         """The domain a header describes."""
-        return Domain(
-            tuple(value["low"]), tuple(value["high"]), value["t0"], value["t1"], tuple(value["periodic"])
-        )
+        low, high, periodic = (tuple(value[name]) for name in ("low", "high", "periodic"))
+        return Domain(low, high, value["t0"], value["t1"], periodic)
 
 
 def _as_float(number: Any) -> float:

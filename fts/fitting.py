@@ -6,6 +6,7 @@ A field that was made before is taken again: from those that ship with the book,
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -21,6 +22,7 @@ from fts.params.types import FieldParams, ProjectedParams, named
 
 Recipe = Literal["auto", "paper", "projected", "kernel", "travelling"]
 _PROJECTED = 0.01  # seconds per scattered sample of a training with exact coefficients, measured
+_origin = attrgetter("problem", "protocol", "seed", "noise")
 _RECIPES = ("auto", "kernel", "travelling", "projected", "paper")
 
 
@@ -117,10 +119,8 @@ def make(
 
         assert settings is None or isinstance(settings, ProjectedParams)
         if observations.grid is None:
-            seconds = _PROJECTED * len(observations)
-            validation.warn_if_long(
-                seconds, f"training on {len(observations):,} samples", "take recipe 'kernel'"
-            )
+            n = len(observations)
+            validation.warn_if_long(_PROJECTED * n, f"training on {n:,} samples", "take recipe 'kernel'")
         return projected.fit(observations, settings, progress=progress)
     assert not isinstance(settings, ProjectedParams)
     if recipe == "paper":
@@ -171,17 +171,12 @@ def obtain_frozen(observations: Observations, params: FieldParams) -> FrozenFiel
 
 def shipped_field(observations: Observations, params: FieldParams) -> FrozenField | CoordinateField | None:
     """The shipped field of these observations, if one was made with these settings by the present recipe."""
-    if observations.problem is None or observations.protocol is None or observations.seed is None:
-        return None
-    path = field_path(
-        observations.problem, observations.protocol, observations.seed, observations.noise, params.recipe
-    )
-    if not path.is_file():
+    wanted = _origin(observations)
+    if None in wanted or not (path := field_path(*wanted, params.recipe)).is_file():
         return None
     field = load(path)
-    wanted = (observations.problem, observations.protocol, observations.seed, observations.noise)
     made = field.made
-    same = (made.problem, made.protocol, made.seed, made.noise) == wanted
+    same = _origin(made) == wanted
     current = made.recipe == params.recipe and made.version == recipe_version(params.recipe)
     # What the kernel's search chose follows from the samples; a network's settings must be those asked for.
     fitting = params.settings is None or made.parameters == named(params.settings)

@@ -51,9 +51,7 @@ class SensorGrid:
     def widest_gap(self) -> float:
         """The largest distance between neighboring sensors on a line."""
         if self.sensors.shape[1] != 1:
-            raise ValueError(
-                f"sensors in {self.sensors.shape[1]} dimensions have no order: look along one axis"
-            )
+            raise ValueError("sensors in several dimensions have no order: look along one axis")
         return float(np.diff(self.sensors[:, 0]).max())
 
 
@@ -72,9 +70,7 @@ class Observations:
     source: str = "user"
 
     def __post_init__(self) -> None:
-        validation.require_type(
-            Domain, self.domain, "domain", "give fts.Domain((0.0,), (1.0,), t0, t1, periodic=(False,))"
-        )
+        validation.require_type(Domain, self.domain, "domain", "give fts.Domain((0,), (1,), 0, 1, (False,))")
         for name in ("x", "t", "y"):
             # Copies that cannot be written to: what the caller does to the arrays changes no samples.
             array = validation.real_array(name, getattr(self, name)).copy(order="K")
@@ -94,9 +90,7 @@ class Observations:
             require_finite(name, values)
         amplitude = np.abs(self.y).max(initial=0.0)
         if not (amplitude == 0 or _SMALLEST <= amplitude <= _LARGEST):
-            raise ValueError(
-                f"values of size {amplitude:.3g} leave float64 when multiplied: change their unit"
-            )
+            raise ValueError(f"values of {amplitude:.3g} leave float64 when multiplied: change their unit")
         self._refuse_outside()
         self._refuse_duplicates()
         for name, columns in (("frames", (self.t,)), ("positions", tuple(self.x.T))):
@@ -150,9 +144,7 @@ class Observations:
         with containers.file_errors(Path(path), remedy):
             containers.require_entries(header, _HEADER)
             if set(arrays) != {"x", "t", "y"} or any(array.dtype != float for array in arrays.values()):
-                raise containers.FileError(
-                    f"holds the arrays {sorted(arrays)} instead of x, t and y in float64"
-                )
+                raise containers.FileError(f"holds arrays {sorted(arrays)} instead of x, t, y in float64")
             domain = Domain.from_dict(header.pop("domain"))
             return Observations(arrays["x"], arrays["t"], arrays["y"], domain, **header)
 
@@ -167,18 +159,14 @@ class Observations:
         object.__setattr__(self, "noise", float(self.noise))
 
     def _refuse_outside(self) -> None:
-        domain = self.domain
-        ends = zip((*domain.low, domain.t0), (*domain.high, domain.t1), strict=True)
-        for values, (low, high) in zip((*self.x.T, self.t), ends, strict=True):
+        for values, (low, high, _) in zip((*self.x.T, self.t), self.domain.axes, strict=True):
             # Coordinates computed in another order may stand one rounding outside.
             slack = 1e-9 * (high - low)
             if values.size and (values.min() < low - slack or values.max() > high + slack):
                 i = int(np.argmax((values < low - slack) | (values > high + slack)))
                 sample = np.array((*self.x[i], self.t[i]))
-                begin, end = np.array((*domain.low, domain.t0)), np.array((*domain.high, domain.t1))
-                raise ValueError(
-                    f"sample {sample} lies outside {begin} to {end}: enlarge the domain or drop it"
-                )
+                box = self.domain.as_text()
+                raise ValueError(f"sample {sample} lies outside {box}: enlarge the domain or drop it")
 
     def _refuse_duplicates(self) -> None:
         columns = (*self.x.T, self.t)
@@ -191,9 +179,8 @@ class Observations:
         suspects = np.column_stack([column[np.isin(codes, again)] for column in columns])
         points, counts = np.unique(suspects, axis=0, return_counts=True)
         if counts.max() > 1:
-            raise ValueError(
-                f"{points[counts > 1][0]} is sampled {counts.max()} times: average repeated measurements"
-            )
+            point = points[counts > 1][0]
+            raise ValueError(f"{point} is sampled {counts.max()} times: average repeated measurements")
 
 
 def row_codes(columns: tuple[np.ndarray, ...]) -> np.ndarray:
@@ -262,5 +249,5 @@ def require_finite(name: str, values: np.ndarray) -> None:
     if bad.any():
         index = tuple(int(i) for i in np.argwhere(bad)[0])
         raise ValueError(
-            f"{name}{list(index)} is {values[index]}: drop the sample, mend it or leave its cell blank"
+            f"{name}{list(index)} is {values[index]}: drop or mend the sample, or blank its cell"
         )

@@ -37,9 +37,7 @@ def explain_signature_errors(function: Function) -> Function:
         try:
             signature.bind(*args, **keywords)
         except TypeError as error:
-            raise TypeError(
-                f"fts.{function.__name__}: {_explained(str(error), signature, keywords)}"
-            ) from None
+            raise TypeError(f"fts.{function.__name__}: {_explain(str(error), signature, keywords)}") from None
         return function(*args, **keywords)
 
     return called  # pyright: ignore[reportReturnType]
@@ -56,9 +54,7 @@ def real_array(name: str, values: Any) -> np.ndarray:
     if isinstance(values, np.ma.MaskedArray):
         masked = int(np.ma.count_masked(values))
         if masked:
-            raise ValueError(
-                f"{masked} entries of {name} are masked: leave these out of every array, as {name}[~mask]"
-            )
+            raise ValueError(f"{masked} entries of {name} are masked: drop them everywhere, as {name}[~mask]")
         values = values.data
     try:
         array = np.asarray(values)
@@ -77,9 +73,7 @@ def require_finite_floats(what: str, *arrays: np.ndarray) -> None:
     """An error unless all arrays are finite floating-point numbers."""
     for array in arrays:
         if array.dtype.kind != "f" or not np.isfinite(array).all():
-            raise ValueError(
-                f"{what} with values that are not finite, or of type {array.dtype}: fit it again"
-            )
+            raise ValueError(f"{what} with values not finite, or of type {array.dtype}: fit it again")
 
 
 def shortened(text: str) -> str:
@@ -98,7 +92,7 @@ def warn_if_long(seconds: float, what: str, remedy: str) -> None:
         warnings.warn(f"{what} will take {about}: {remedy}", LongRun, stacklevel=2)
 
 
-def _explained(reason: str, signature: inspect.Signature, keywords: dict[str, Any]) -> str:
+def _explain(reason: str, signature: inspect.Signature, keywords: dict[str, Any]) -> str:
     known = list(signature.parameters)
     unknown = [name for name in keywords if name not in known]
     near = difflib.get_close_matches(unknown[0], known, n=1, cutoff=0.5) if unknown else []

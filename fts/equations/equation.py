@@ -15,7 +15,7 @@ from jaxtyping import Float
 from fts.equations.algebra import derivative
 from fts.equations.expressions import signed_sum, with_coefficient
 from fts.equations.grammar import TermError, read_equation
-from fts.equations.terms import IDENTITY, Library, Term, conserve, factor_and_latex, factor_and_text
+from fts.equations.terms import IDENTITY, Alpha, Library, Term, conserve, factor_and_latex, factor_and_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,13 +64,10 @@ class Equation:
             values[j] = rest.get(lead, 0.0) / factor
             for part, weight in parts.items():
                 rest[part] = rest.get(part, 0.0) - values[j] * weight
-        missing = [
-            str(term) for term, left in rest.items() if abs(left) > 1e-9 * np.abs(values).max(initial=1.0)
-        ]
+        least = 1e-9 * np.abs(values).max(initial=1.0)
+        missing = ", ".join(str(term) for term, left in rest.items() if abs(left) > least)
         if missing:
-            raise TermError(
-                f"{', '.join(missing)} of the equation is not in the library {list(library.names)}"
-            )
+            raise TermError(f"{missing} of the equation is not in the library {list(library.names)}")
         return values
 
     def text(self, digits: int | None = 3) -> str:
@@ -100,9 +97,7 @@ class Equation:
         return hash(frozenset(self.physical().items()))
 
 
-def strong(
-    term: Term, partial: Callable[[tuple[int, int, int]], Float[np.ndarray, "*grid"]]
-) -> Float[np.ndarray, "*grid"]:
+def strong(term: Term, partial: Callable[[Alpha], Float[np.ndarray, "*grid"]]) -> Float[np.ndarray, "*grid"]:
     """The term pointwise, from partial(alpha) = D_alpha u: D_xx q = q'' u_x^2 + q' u_xx."""
     products: dict[tuple, int] = {(): 1}  # factors D_beta u beside the derivative of q of order len(factors)
     for axis, order in enumerate(term.alpha):
@@ -122,14 +117,12 @@ def strong(
     return total
 
 
-def spectral_partials(
-    u: Float[np.ndarray, "nx nt"], length: float
-) -> Callable[[tuple[int, int, int]], Float[np.ndarray, "nx nt"]]:
+def spectral_partials(u: Float[np.ndarray, "nx nt"], length: float) -> Callable[[Alpha], np.ndarray]:
     """D_alpha u of a field tabulated on a periodic axis of the given length: multiply by (i k)^alpha."""
     k = 2j * np.pi * np.fft.rfftfreq(len(u), d=length / len(u))[:, None]
     spectrum = np.fft.rfft(u, axis=0)
 
-    def partial(alpha: tuple[int, int, int]) -> np.ndarray:
+    def partial(alpha: Alpha) -> np.ndarray:
         if any(alpha[1:]):
             raise ValueError(f"multi-index {alpha}: a table over x alone has no derivative along y or z")
         return np.fft.irfft(k ** alpha[0] * spectrum, n=len(u), axis=0)

@@ -15,17 +15,8 @@ from functools import cached_property
 
 import numpy as np
 
-UFUNCS: dict[str, Callable] = {
-    "sin": np.sin,
-    "cos": np.cos,
-    "tan": np.tan,
-    "sinh": np.sinh,
-    "cosh": np.cosh,
-    "tanh": np.tanh,
-    "exp": np.exp,
-    "log": np.log,
-    "abs": np.abs,
-}
+_NAMES = ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "log", "abs")
+UFUNCS: dict[str, Callable] = {name: getattr(np, name) for name in _NAMES}
 
 
 @dataclass(frozen=True)
@@ -74,9 +65,7 @@ class Expression:
     @cached_property
     def size(self) -> int:
         """Monomials and factors of everything inside."""
-        return sum(
-            1 + sum(1 + factor.argument.size for factor, _ in factors) for factors, _ in self.monomials
-        )
+        return sum(1 + sum(1 + f.argument.size for f, _ in factors) for factors, _ in self.monomials)
 
     @cached_property
     def constant(self) -> float | None:
@@ -103,8 +92,9 @@ class Expression:
         with np.errstate(all="ignore"):
             values = _evaluate(self, u)
         if not np.isfinite(values).all():
+            largest = np.abs(u).max()
             raise ValueError(
-                f"{self} is not finite on this field: max |u| is {np.abs(u).max():.3g}; drop or rescale it"
+                f"{self} is not finite on this field: max |u| is {largest:.3g}; drop or rescale it"
             )
         return values
 
@@ -171,10 +161,8 @@ def _power_values(values: np.ndarray, exponent: float, factor: Factor) -> np.nda
     if exponent == 1.0:
         return values
     if not exponent.is_integer() and values.min(initial=np.inf) < 0:
-        smallest = values.min()
-        raise ValueError(
-            f"{factor}^{exponent:g} needs a positive field; the smallest {factor} is {smallest:.3g}"
-        )
+        power, smallest = f"{factor}^{exponent:g}", f"{values.min():.3g}"
+        raise ValueError(f"{power} needs a positive field; the smallest {factor} is {smallest}")
     if exponent < 0 and (values == 0).any():
         raise ValueError(f"{factor}^{exponent:g} divides by zero: {factor} vanishes on this field")
     if not exponent.is_integer():

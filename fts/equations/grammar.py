@@ -170,21 +170,15 @@ class _Reader:
             self._open(name)
             return Call(name, self._closed())
         known = "u, u_x, D_x(...), " + ", ".join(FUNCTIONS)
-        raise TermError(f"{_quote(self.text)}: unknown name {_quote(name)}; the grammar has {known}")
+        raise self._refusal(f"unknown name {_quote(name)}; the grammar has {known}")
 
     def _letters(self, name: str, letters: str) -> str:
         if "t" in letters and set(letters) <= set(LETTERS + "t"):
-            raise TermError(
-                f"{_quote(self.text)}: {name} differentiates in time; u_t is the left-hand side only"
-            )
+            raise self._refusal(f"{name} differentiates in time; u_t is the left-hand side only")
         if not letters or not set(letters) <= set(LETTERS):
-            raise TermError(
-                f"{_quote(self.text)}: {_quote(name)} differentiates along {_quote(letters)}; use x, y or z"
-            )
+            raise self._refusal(f"{_quote(name)} differentiates along {_quote(letters)}; use x, y or z")
         if len(letters) > HIGHEST:
-            raise TermError(
-                f"{_quote(self.text)}: derivative of order {len(letters)}; the highest is {HIGHEST}"
-            )
+            raise self._refusal(f"derivative of order {len(letters)}; the highest is {HIGHEST}")
         return "".join(sorted(letters))
 
     def _open(self, name: str) -> None:
@@ -206,13 +200,13 @@ class _Reader:
     def _number(self, token: str) -> float:
         value = float(token)
         if not math.isfinite(value):
-            raise TermError(f"{_quote(self.text)}: {_quote(token)} is too large for a float64")
+            raise self._refusal(f"{_quote(token)} is too large for a float64")
         return value
 
     def _enter(self) -> None:
         self.depth += 1
         if self.depth > DEEPEST:
-            raise TermError(f"{_quote(self.text)}: nested deeper than {DEEPEST}; expand it")
+            raise self._refusal(f"nested deeper than {DEEPEST}; expand it")
 
     def _peek(self) -> str:
         return self.tokens[self.next][0] if self.next < len(self.tokens) else ""
@@ -225,7 +219,10 @@ class _Reader:
     def _error(self, text: str, wanted: str) -> TermError:
         last = min(self.next, len(self.tokens)) - 1
         position = self.tokens[last][1] if last >= 0 else 0
-        return TermError(f"{_quote(self.text)}: {text} at position {position}; expected {wanted}")
+        return self._refusal(f"{text} at position {position}; expected {wanted}")
+
+    def _refusal(self, reason: str) -> TermError:
+        return TermError(f"{_quote(self.text)}: {reason}")
 
 
 def _negative(node: Node) -> Node:
@@ -240,9 +237,8 @@ def _tokens(text: str) -> list[tuple[str, int]]:
             continue
         match = _TOKEN.match(text, position)
         if match is None:
-            raise TermError(
-                f"{_quote(text)}: character {text[position]!r} at position {position} is not in the grammar"
-            )
+            character = f"character {text[position]!r} at position {position}"
+            raise TermError(f"{_quote(text)}: {character} is not in the grammar")
         tokens.append((match.group(), position))
         position = match.end()
     return tokens

@@ -31,19 +31,16 @@ class Stepper:
     q: Complex[np.ndarray, " *modes"]
     weights: tuple[np.ndarray, np.ndarray, np.ndarray]
 
-    def advance(
-        self, v: np.ndarray, rate: Rate, half: Rate | None = None, end: Rate | None = None
-    ) -> np.ndarray:
-        """v one step later; `half` and `end` are the rates at those times where N depends on time."""
-        half, end = half or rate, end or rate
+    def advance(self, v: np.ndarray, rate: Rate) -> np.ndarray:
+        """v one step later."""
         f1, f2, f3 = self.weights
         n_v = rate(v)
         a = self.half * v + self.q * n_v
-        n_a = half(a)
+        n_a = rate(a)
         b = self.half * v + self.q * n_a
-        n_b = half(b)
+        n_b = rate(b)
         c = self.half * a + self.q * (2 * n_b - n_v)
-        return self.full * v + f1 * n_v + 2 * f2 * (n_a + n_b) + f3 * end(c)
+        return self.full * v + f1 * n_v + 2 * f2 * (n_a + n_b) + f3 * rate(c)
 
 
 def stepper(multiplier: Complex[np.ndarray, " *modes"], step: float) -> Stepper:
@@ -139,14 +136,11 @@ def evolve_by_lines(
 ) -> Float[np.ndarray, "nx nt"]:
     """u of u_t = sum of D q(u), the D being matrices, dense or sparse: BDF with the exact Jacobian."""
     slopes = [(matrix, derivative(q)) for matrix, q in parts]
-    solution = solve_ivp(
-        lambda _, u: sum(matrix @ q(u) for matrix, q in parts),
-        (t[0], t[-1]),
-        u,
-        method="BDF",
-        t_eval=t,
-        jac=lambda _, u: sum(matrix * slope(u) for matrix, slope in slopes),
-        rtol=rtol,
-        atol=atol,
-    )
-    return solution.y
+
+    def rate(_: float, u: np.ndarray) -> np.ndarray:
+        return sum(matrix @ q(u) for matrix, q in parts)
+
+    def jacobian(_: float, u: np.ndarray) -> Any:
+        return sum(matrix * slope(u) for matrix, slope in slopes)
+
+    return solve_ivp(rate, (t[0], t[-1]), u, "BDF", t, jac=jacobian, rtol=rtol, atol=atol).y

@@ -14,32 +14,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import total_ordering
 
-from fts.equations.algebra import (
-    add,
-    antiderivative,
-    call,
-    constant,
-    derivative,
-    multiply,
-    power,
-    scale,
-    state,
-)
+from fts.equations import algebra, grammar
 from fts.equations.expressions import Expression, number_text, signed_sum, with_coefficient
-from fts.equations.grammar import (
-    HIGHEST,
-    LETTERS,
-    Call,
-    Derivative,
-    Node,
-    Number,
-    Power,
-    Product,
-    State,
-    Sum,
-    TermError,
-    read,
-)
+from fts.equations.grammar import HIGHEST, LETTERS, TermError
 
 Alpha = tuple[int, int, int]
 Conservative = dict[Alpha, Expression]  # alpha -> q_alpha; no entry is zero
@@ -63,7 +40,7 @@ class Term:
         if any(alpha[3:]) or min(alpha) < 0 or sum(alpha) > HIGHEST:
             raise TermError(f"multi-index {self.alpha}: at most three orders >= 0 with sum <= {HIGHEST}")
         q = self.q if sum(alpha) == 0 else _without_constant(self.q)
-        q = scale(q, float(self.scale))
+        q = algebra.scale(q, float(self.scale))
         if not q.monomials:
             raise TermError(f"{describe(alpha, self.q)} is zero: drop it")
         factor = q.monomials[0][1] if len(q.monomials) == 1 else 1.0
@@ -109,7 +86,7 @@ class Term:
         The basis has u^k u_x for first derivatives of powers and D_alpha of a monomial otherwise.
         """
         parts: dict[Term, float] = {}
-        for factors, coefficient in scale(self.q, self.scale).monomials:
+        for factors, coefficient in algebra.scale(self.q, self.scale).monomials:
             monomial = Expression(((factors, 1.0),))
             n = monomial.degree
             unit = 1.0 / n if self.order == 1 and n is not None else 1.0
@@ -142,9 +119,7 @@ class Library:
         texts = list(texts)
         wrong = [text for text in texts if not isinstance(text, str)]
         if wrong:
-            raise TermError(
-                f"a library of texts holds a {type(wrong[0]).__name__}: write its terms like 'u_xx'"
-            )
+            raise TermError(f"a library holds a {type(wrong[0]).__name__}: write its terms like 'u_xx'")
         return Library(tuple(parse_term(text) for text in texts))
 
     @property
@@ -161,10 +136,7 @@ class Library:
         """Refuse terms that differentiate along an axis the field does not have."""
         for term in self.terms:
             if term.dimension > dimension:
-                axes = ", ".join(LETTERS[:dimension])
-                raise TermError(
-                    f"{term} needs {term.dimension} spatial axes; the field has {dimension} ({axes})"
-                )
+                raise TermError(f"{term} needs {term.dimension} spatial axes; the field has {dimension}")
 
     def index(self, name: str) -> int:
         """Position of the term written `name`; a misspelt name is answered with the nearest one."""
@@ -192,38 +164,36 @@ def parse_term(text: str) -> Term:
 
     u*u_x -> 1/2 D_x(u^2);  D_xx(u^1.73);  u_xxxx;  sin(u)*u_x -> -D_x(cos(u))
     """
-    parts = conserve(read(text))
+    parts = conserve(grammar.read(text))
     if not parts:
         raise TermError(f"{text!r} is zero: drop it")
     if len(parts) > 1:
         pieces = ", ".join(repr(describe(alpha, q)) for alpha, q in parts.items())
-        raise TermError(
-            f"{text!r} has several derivatives and is not one term: give {pieces} as separate terms"
-        )
+        raise TermError(f"{text!r} is several derivatives, no single term: give {pieces} as separate terms")
     ((alpha, q),) = parts.items()
     return Term(alpha, 1.0, q)
 
 
-def conserve(node: Node) -> Conservative:
+def conserve(node: grammar.Node) -> Conservative:
     """The tree as a sum of D_alpha q_alpha(u), one entry per multi-index."""
     match node:
-        case Number(value):
-            return _only(IDENTITY, constant(value))
-        case State(letters):
-            return _only(multi_index(letters), state())
-        case Derivative(letters, argument):
+        case grammar.Number(value):
+            return _only(IDENTITY, algebra.constant(value))
+        case grammar.State(letters):
+            return _only(multi_index(letters), algebra.state())
+        case grammar.Derivative(letters, argument):
             return _differentiate(multi_index(letters), conserve(argument))
-        case Sum(parts):
+        case grammar.Sum(parts):
             return _sum([conserve(part) for part in parts])
-        case Product(parts):
+        case grammar.Product(parts):
             product = conserve(parts[0])
             for part in parts[1:]:
                 product = _product(product, conserve(part))
             return product
-        case Power(base, exponent):
+        case grammar.Power(base, exponent):
             return _power(conserve(base), conserve(exponent))
-        case Call(function, argument):
-            return _only(IDENTITY, call(function, _algebraic(conserve(argument), f"{function}(...)")))
+        case grammar.Call(function, argument):
+            return _only(IDENTITY, algebra.call(function, _algebraic(conserve(argument), f"{function}(...)")))
 
 
 def multi_index(letters: str) -> Alpha:
@@ -242,7 +212,7 @@ def describe(alpha: tuple[int, ...], q: Expression) -> str:
     letters = letters_of(alpha)
     if not letters:
         return str(q)
-    return f"u_{letters}" if q == state() else f"D_{letters}({q})"
+    return f"u_{letters}" if q == algebra.state() else f"D_{letters}({q})"
 
 
 def _only(alpha: Alpha, q: Expression) -> Conservative:
@@ -253,7 +223,7 @@ def _sum(parts: list[Conservative]) -> Conservative:
     total: Conservative = {}
     for part in parts:
         for alpha, q in part.items():
-            total[alpha] = add(total[alpha], q) if alpha in total else q
+            total[alpha] = algebra.add(total[alpha], q) if alpha in total else q
     return {alpha: q for alpha, q in total.items() if q.monomials}
 
 
@@ -263,19 +233,17 @@ def _differentiate(outer: Alpha, inner: Conservative) -> Conservative:
         if alpha == IDENTITY and q.constant is not None:
             continue
         x, y, z = (a + b for a, b in zip(outer, alpha, strict=True))
-        if x + y + z > HIGHEST:
-            raise TermError(
-                f"derivative of order {x + y + z} of {describe(alpha, q)}: the highest is {HIGHEST}"
-            )
+        if (order := x + y + z) > HIGHEST:
+            raise TermError(f"derivative of order {order} of {describe(alpha, q)}: the highest is {HIGHEST}")
         parts.append({(x, y, z): q})
     return _sum(parts)
 
 
 def _product(left: Conservative, right: Conservative) -> Conservative:
     if set(left) <= {IDENTITY}:
-        factor, rest = left.get(IDENTITY, constant(0.0)), right
+        factor, rest = left.get(IDENTITY, algebra.constant(0.0)), right
     elif set(right) <= {IDENTITY}:
-        factor, rest = right.get(IDENTITY, constant(0.0)), left
+        factor, rest = right.get(IDENTITY, algebra.constant(0.0)), left
     else:
         raise TermError(
             f"({_describe_all(left)}) times ({_describe_all(right)}) has no weak form: a product of "
@@ -287,12 +255,12 @@ def _product(left: Conservative, right: Conservative) -> Conservative:
 def _multiply_one(factor: Expression, alpha: Alpha, q: Expression) -> Conservative:
     """factor(u) * D_alpha q(u) in conservative form."""
     if factor.constant is not None:
-        return _only(alpha, scale(q, factor.constant))
+        return _only(alpha, algebra.scale(q, factor.constant))
     if alpha == IDENTITY:
-        return _only(IDENTITY, multiply(factor, q))
+        return _only(IDENTITY, algebra.multiply(factor, q))
     if sum(alpha) == 1:
-        slope = multiply(factor, derivative(q))
-        primitive = antiderivative(slope)
+        slope = algebra.multiply(factor, algebra.derivative(q))
+        primitive = algebra.antiderivative(slope)
         if primitive is None:
             raise TermError(
                 f"({factor}) times {describe(alpha, q)} has no weak form here: it is "
@@ -301,16 +269,16 @@ def _multiply_one(factor: Expression, alpha: Alpha, q: Expression) -> Conservati
         return _only(alpha, primitive)
     raise TermError(
         f"({factor}) times {describe(alpha, q)} has no weak form: taking the derivatives off leaves "
-        f"products of derivatives such as u_x^2; did you mean {describe(alpha, multiply(factor, q))}?"
+        f"products of derivatives such as u_x^2; did you mean {describe(alpha, algebra.multiply(factor, q))}?"
     )
 
 
 def _power(base: Conservative, exponent: Conservative) -> Conservative:
-    q = exponent.get(IDENTITY, constant(0.0))
+    q = exponent.get(IDENTITY, algebra.constant(0.0))
     if set(exponent) - {IDENTITY} or q.constant is None:
         raise TermError(f"exponent {_describe_all(exponent)}: an exponent is a number")
     if set(base) <= {IDENTITY}:
-        return _only(IDENTITY, power(base.get(IDENTITY, constant(0.0)), q.constant))
+        return _only(IDENTITY, algebra.power(base.get(IDENTITY, algebra.constant(0.0)), q.constant))
     if q.constant == 1.0:
         return base
     raise TermError(
@@ -321,16 +289,13 @@ def _power(base: Conservative, exponent: Conservative) -> Conservative:
 
 def _algebraic(argument: Conservative, where: str) -> Expression:
     if set(argument) <= {IDENTITY}:
-        return argument.get(IDENTITY, constant(0.0))
-    raise TermError(
-        f"{where} of {_describe_all(argument)} has no weak form: functions take u, not its derivatives"
-    )
+        return argument.get(IDENTITY, algebra.constant(0.0))
+    inside = _describe_all(argument)
+    raise TermError(f"{where} of {inside} has no weak form: functions take u, not its derivatives")
 
 
 def _describe_all(value: Conservative) -> str:
-    return (
-        " + ".join(describe(alpha, q) for alpha, q in sorted(value.items(), key=lambda item: item[0])) or "0"
-    )
+    return " + ".join(describe(alpha, value[alpha]) for alpha in sorted(value)) or "0"
 
 
 def _without_constant(q: Expression) -> Expression:
@@ -360,7 +325,8 @@ def factor_and_latex(term: Term) -> tuple[float, str]:
         return factor, rf"u{power}\,u_{{{letters}}}"
     if not letters:
         return factor, rf"\left({q}\right)" if len(term.q.monomials) > 1 else q
-    return factor, rf"u_{{{letters}}}" if term.q == state() else rf"\partial_{{{letters}}}\left({q}\right)"
+    plain = term.q == algebra.state()
+    return factor, rf"u_{{{letters}}}" if plain else rf"\partial_{{{letters}}}\left({q}\right)"
 
 
 def _product_form(term: Term) -> tuple[float, float | None]:

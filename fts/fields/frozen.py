@@ -49,12 +49,7 @@ _PROVENANCE: dict[str, tuple[type, ...]] = {
     "device": (str,),
     "history": (dict, type(None)),
 }
-_HISTORY: dict[str, tuple[type, ...]] = {
-    "updates": (int,),
-    "kept": (int,),
-    "error": (float,),
-    "losses": (list, tuple),
-}
+_HISTORY = {"updates": (int,), "kept": (int,), "error": (float,), "losses": (list, tuple)}
 
 
 @runtime_checkable
@@ -221,10 +216,8 @@ class FrozenField:
         if not self.positive:
             return product(alpha, order)
         index = (*alpha, order)
-        inner = {
-            beta: product(beta[:-1], beta[-1]) / network.factorials(beta)
-            for beta in network.indices_below(index)
-        }
+        below = network.indices_below(index)
+        inner = {beta: product(beta[:-1], beta[-1]) / network.factorials(beta) for beta in below}
         return network.derivative(network.softplus(inner), index)
 
 
@@ -384,33 +377,30 @@ class TabulatedField:
 
     def __post_init__(self) -> None:
         _require_domain(self.domain)
-        names = (*"xyz"[: self.domain.dimension], "t")
+        names = self.domain.names
         validation.require_type((tuple, list), self.axes, "axes", f"give a tuple ({', '.join(names)})")
         if len(self.axes) != len(names):
             raise ValueError(f"{len(self.axes)} axes for a domain with {', '.join(names)}: give one of each")
-        axes = tuple(
-            validation.real_array(f"axis {n}", axis) for n, axis in zip(names, self.axes, strict=True)
-        )
+        axes = tuple(validation.real_array(f"axis {n}", a) for n, a in zip(names, self.axes, strict=True))
         u = validation.real_array("u", self.u)
         for name, axis in zip(names, axes, strict=True):
             if axis.ndim != 1 or axis.size < LEAST_POINTS:
                 raise ValueError(
-                    f"axis {name} has shape {axis.shape}: give {LEAST_POINTS} points or more in one dimension"
+                    f"axis {name} has shape {axis.shape}: give {LEAST_POINTS} or more points in a row"
                 )
             require_finite(name, axis)
             if not np.all(axis[1:] > axis[:-1]):
                 raise ValueError(f"axis {name} does not ascend: sort it, and u with it, and drop repetitions")
-        if u.shape != tuple(axis.size for axis in axes):
+        sizes = tuple(axis.size for axis in axes)
+        if u.shape != sizes:
             raise ValueError(
-                f"u has shape {u.shape}, its axes {', '.join(names)} have "
-                f"{tuple(axis.size for axis in axes)}: make them agree"
+                f"u has shape {u.shape}, its axes {', '.join(names)} have {sizes}: make them agree"
             )
         require_finite("u", u)
-        for name, axis, extent, closed in zip(
-            names, axes, self.domain.extents, (*self.domain.periodic, False), strict=True
-        ):
-            if closed and axis[-1] - axis[0] >= extent:
-                raise ValueError(f"axis {name} is as long as its period {extent:g}: leave out the last point")
+        for name, axis, (low, high, closed) in zip(names, axes, self.domain.axes, strict=True):
+            if closed and axis[-1] - axis[0] >= high - low:
+                period = high - low
+                raise ValueError(f"axis {name} is as long as its period {period:g}: leave out the last point")
         object.__setattr__(self, "axes", axes)
         object.__setattr__(self, "u", u)
 
@@ -420,11 +410,10 @@ class TabulatedField:
     def on_grid(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
         """The interpolant on the tensor grid of the axes (x, [y,] t)."""
         knots, values = self._splines
-        periodic, lengths = (*self.domain.periodic, False), self.domain.extents
-        for axis, where in enumerate(axes):
+        for axis, (where, (low, high, closed)) in enumerate(zip(axes, self.domain.axes, strict=True)):
             start = self.axes[axis][0]
-            if periodic[axis]:
-                where = start + np.mod(where - start, lengths[axis])
+            if closed:
+                where = start + np.mod(where - start, high - low)
             elif where.size and not (start <= where.min() and where.max() <= self.axes[axis][-1]):
                 raise ValueError(
                     f"points from {where.min():g} to {where.max():g} lie outside the values, given from "
@@ -441,12 +430,10 @@ class TabulatedField:
     def _splines(self) -> tuple[list[np.ndarray], np.ndarray]:
         """Knots per axis and the tensor of B-spline coefficients, solved for once."""
         knots, values = [], self.u
-        for axis, (where, length, periodic) in enumerate(
-            zip(self.axes, self.domain.extents, (*self.domain.periodic, False), strict=True)
-        ):
+        for axis, (where, (low, high, periodic)) in enumerate(zip(self.axes, self.domain.axes, strict=True)):
             moved = np.moveaxis(values, axis, 0)
             if periodic:
-                where, moved = np.append(where, where[0] + length), np.concatenate([moved, moved[:1]])
+                where, moved = np.append(where, where[0] + (high - low)), np.concatenate([moved, moved[:1]])
             degree = 5 if len(where) > 5 else 3
             boundary = "periodic" if periodic else None
             spline = make_interp_spline(where, moved, k=degree, bc_type=boundary)

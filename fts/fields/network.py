@@ -101,17 +101,12 @@ class NetworkFeatures:
         inputs = 2 * len(self.frequencies) or self.dimension
         for weight, bias in zip(self.weights, self.biases, strict=True):
             if weight.ndim != 2 or weight.shape[0] != inputs or bias.shape != weight.shape[1:]:
-                raise ValueError(
-                    f"a layer of {weight.shape} weights and {bias.shape} biases after {inputs} outputs"
-                )
+                raise ValueError(f"weights {weight.shape} and biases {bias.shape} after {inputs} outputs")
             inputs = weight.shape[1]
-        if not self.weights or not 1 <= self.dimension <= 4:
-            raise ValueError(
-                f"{len(self.weights)} layers of {self.dimension} coordinates: one at least, of 1 to 4"
-            )
-        require_finite_floats(
-            "a network", self.frequencies, np.array([self.scale]), *self.weights, *self.biases
-        )
+        layers, d = len(self.weights), self.dimension
+        if not layers or not 1 <= d <= 4:
+            raise ValueError(f"{layers} layers of {d} coordinates: one at least, of 1 to 4")
+        require_finite_floats("a network", *self.arrays().values())
 
     @property
     def dimension(self) -> int:
@@ -158,10 +153,8 @@ class NetworkFeatures:
         if any(alpha) or len(axes) == 1:
             return self.at(grid_points(axes), alpha)
         if not len(self.frequencies):
-            points = grid_points(axes)
-            return self._values(
-                len(points), lambda piece: self._encode(points[piece], alpha)[alpha], precision
-            )
+            x = grid_points(axes)
+            return self._values(len(x), lambda piece: self._encode(x[piece], alpha)[alpha], precision)
         # exp(i k.x) is the product of the axes' exp(i k_a x_a): sines are taken per axis, not per point.
         waves = [
             np.exp(1j * self.scale * np.outer(axis, row)).astype(np.result_type(precision, np.complex64))
@@ -193,9 +186,7 @@ class NetworkFeatures:
             biases=tuple(arrays[f"bias{i}"] for i in layers),
         )
 
-    def _values(
-        self, n: int, encode: Callable[[slice], np.ndarray], precision: type = np.float64
-    ) -> np.ndarray:
+    def _values(self, n: int, encode: Callable[[slice], np.ndarray], precision: type = float) -> np.ndarray:
         """The outputs at n points, some hundred at a time: twice as fast while the layers stay in cache."""
         weights = [weight.astype(precision) for weight in self.weights]
         outputs = np.empty((n, self.rank + 1))

@@ -63,13 +63,10 @@ class Basis:
 
     def __post_init__(self) -> None:
         if self.size < 1 or (self.periodic and self.size % 2 == 0):
-            raise ValueError(
-                f"a basis of size {self.size}: take at least 1, and an odd number on a periodic axis"
-            )
+            raise ValueError(f"a basis of {self.size}: take at least 1, an odd number on a periodic axis")
         if self.size > _LARGEST or not (np.isfinite([self.low, self.high]).all() and self.low < self.high):
-            raise ValueError(
-                f"{self.size} functions on [{self.low}, {self.high}]: take at most {_LARGEST}, and low < high"
-            )
+            ends = f"[{self.low}, {self.high}]"
+            raise ValueError(f"{self.size} functions on {ends}: take at most {_LARGEST}, and low < high")
 
     @property
     def nodes(self) -> Float[np.ndarray, " size"]:
@@ -220,9 +217,7 @@ class SeriesCoefficients:
 
     def __post_init__(self) -> None:
         if self.coefficients.ndim != 2 or self.coefficients.shape[0] != self.basis.size:
-            raise ValueError(
-                f"coefficients of shape {self.coefficients.shape} for {self.basis.size} functions"
-            )
+            raise ValueError(f"coefficients {self.coefficients.shape} for {self.basis.size} functions")
         require_finite_floats("a series", self.coefficients)
 
     @property

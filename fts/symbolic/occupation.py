@@ -19,7 +19,7 @@ from scipy.interpolate import BSpline
 from fts.equations.terms import Library
 from fts.fields.frozen import Field
 from fts.params.types import WeakParams
-from fts.weak.test_functions import axis_nodes, check_geometry, patch_centers, weights
+from fts.weak.test_functions import check_geometry, patch_centers, patch_nodes, weights
 
 _DEGREE = 3  # of splines in u
 
@@ -122,12 +122,7 @@ def spline_basis(low: float, high: float, count: int) -> BSpline:
 def _values(field: Field, params: WeakParams, phase: np.ndarray) -> np.ndarray:
     """u at the nodes, one row per patch."""
     check_geometry(field.domain, Library.parse(["u_xx"]), params)
-    nodes = [
-        axis_nodes(axis, h, n, params.rule)
-        for axis, h, n in zip(
-            patch_centers(field.domain, params, phase), params.half_widths, params.nodes, strict=True
-        )
-    ]
+    nodes = patch_nodes(patch_centers(field.domain, params, phase), params)
     (m, k), (n, r) = params.patches, params.nodes
     u = np.asarray(field.on_grid(*nodes), dtype=np.float64)
     return np.ascontiguousarray(u.reshape(m, n, k, r).transpose(0, 2, 1, 3)).reshape(m * k, n * r)

@@ -27,7 +27,7 @@ from fts.equations.expressions import Expression
 from fts.equations.terms import Library
 from fts.fields.frozen import Field
 from fts.params.types import WeakParams
-from fts.weak.test_functions import axis_nodes, check_geometry, patch_centers, quadrature, weights
+from fts.weak.test_functions import Phase, check_geometry, patch_centers, patch_nodes, quadrature, weights
 
 # One block of patches at a time: at most so many nodes (16 MB per array of values), on at most so many
 # spatial nodes (a factorized field also holds R + 1 features at each), unless a single patch has more.
@@ -35,6 +35,10 @@ BLOCK_NODES = 1 << 21
 BLOCK_SPATIAL_NODES = 1 << 17
 # Values of a block integrated over time at once, so that u and q(u) stay in the second-level cache.
 CACHE_NODES = 1 << 14
+
+# By the orders of differentiation of the axes contracted already: those of the next axis with their weights,
+_Stage = dict[tuple[int, ...], tuple[list[int], np.ndarray]]
+_Parts = dict[tuple[int, ...], np.ndarray]  # and what is contracted.
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class WeakSystem:
     b: Float[np.ndarray, " m"]
     library: Library
     centers: Float[np.ndarray, "m d1"]  # patch centers (x, [y, [z,]] t)
-    phase: Float[np.ndarray, " d1"]
+    phase: Phase
 
     def __post_init__(self) -> None:
         if self.A.shape != (len(self.b), len(self.library)) or self.centers.shape[0] != len(self.b):
@@ -58,9 +62,7 @@ class WeakSystem:
         return len(self.b)
 
 
-def assemble(
-    field: Field, library: Library, params: WeakParams, phase: Float[np.ndarray, " d1"]
-) -> WeakSystem:
+def assemble(field: Field, library: Library, params: WeakParams, phase: Phase) -> WeakSystem:
     """The weak system of `library` on the patch grid shifted by `phase` spacings per axis."""
     check_geometry(field.domain, library, params)
     centers = patch_centers(field.domain, params, phase)
@@ -68,22 +70,16 @@ def assemble(
     m = tuple(len(axis) for axis in centers)
     columns = np.empty((*m, 1 + len(library)))
     for block in _blocks(m, params.nodes):
-        nodes = [
-            axis_nodes(axis[part], h, n, params.rule)
-            for axis, part, h, n in zip(centers, block, params.half_widths, params.nodes, strict=True)
-        ]
+        nodes = patch_nodes([axis[part] for axis, part in zip(centers, block, strict=True)], params)
         u = np.ascontiguousarray(field.on_grid(*nodes), dtype=np.float64)
-        if u.shape != tuple(len(axis) for axis in nodes):
-            raise ValueError(
-                f"the field has shape {u.shape} on a grid of {[len(axis) for axis in nodes]} points"
-            )
+        shape = tuple(len(axis) for axis in nodes)
+        if u.shape != shape:
+            raise ValueError(f"the field has shape {u.shape} on a grid of {shape} points")
         columns[block] = _integrate(u, plans, params)
     columns = columns.reshape(-1, 1 + len(library))
     if not np.isfinite(columns).all():
         bad = [("u_t", *library.names)[j] for j in np.flatnonzero(~np.isfinite(columns).all(axis=0))]
-        raise ValueError(
-            f"columns {bad} are not finite: the field has values that are not finite on the patches"
-        )
+        raise ValueError(f"columns {bad} are not finite, for the field is not finite on all patches")
     grid = grid_points(tuple(centers))
     return WeakSystem(np.ascontiguousarray(columns[:, 1:]), columns[:, 0].copy(), library, grid, phase)
 
@@ -128,13 +124,12 @@ class _Column:
 class _Plan:
     """All columns of one q, and the 1D weights that contract q(u) to them, last axis first.
 
-    stages[k] maps the orders already contracted (a tail of `orders`) to the orders of the next axis and their
-    weights [orders, nodes]: columns that agree on a tail share the work on it.
+    Columns that agree on a tail of their `orders` share the work on it.
     """
 
     q: Expression
     columns: list[_Column]
-    stages: list[dict[tuple[int, ...], tuple[list[int], np.ndarray]]]
+    stages: list[_Stage]
 
 
 def _plans(library: Library, params: WeakParams) -> list[_Plan]:
@@ -153,9 +148,7 @@ def _plans(library: Library, params: WeakParams) -> list[_Plan]:
     return [_Plan(q, group, _stages(group, table, d)) for q, group in columns.items()]
 
 
-def _stages(
-    columns: list[_Column], table: dict[tuple[int, int], np.ndarray], d: int
-) -> list[dict[tuple[int, ...], tuple[list[int], np.ndarray]]]:
+def _stages(columns: list[_Column], table: dict[tuple[int, int], np.ndarray], d: int) -> list[_Stage]:
     stages = []
     for axis in reversed(range(d + 1)):
         stage = {}
@@ -198,9 +191,7 @@ def _integrate(u: np.ndarray, plans: list[_Plan], params: WeakParams) -> np.ndar
     return result
 
 
-def _integrate_time(
-    u: np.ndarray, plans: list[_Plan], params: WeakParams
-) -> list[dict[tuple[int, ...], np.ndarray]]:
+def _integrate_time(u: np.ndarray, plans: list[_Plan], params: WeakParams) -> list[_Parts]:
     """For every plan, q(u) contracted along time: one pass over all nodes, in pieces that fit the cache."""
     n = params.nodes[-1]
     rows = u.reshape(-1, u.shape[-1])
@@ -226,9 +217,7 @@ def _functions(u: np.ndarray, functions: list[Expression]) -> Iterator[np.ndarra
         yield previous if q.degree == degree else q(u)
 
 
-def _integrate_space(
-    parts: dict[tuple[int, ...], np.ndarray], plan: _Plan, params: WeakParams, result: np.ndarray
-) -> None:
+def _integrate_space(parts: _Parts, plan: _Plan, params: WeakParams, result: np.ndarray) -> None:
     """Contract the spatial axes, last first, and write the columns <q(u), D^orders psi> of one q."""
     behind = result.shape[-2]  # patches of the axes contracted so far
     for axis, stage in zip(reversed(range(result.ndim - 2)), plan.stages[1:], strict=True):
@@ -262,15 +251,11 @@ class EntryBounds:
 
 
 def entry_bounds(
-    field: Field, other: Field, library: Library, params: WeakParams, phase: Float[np.ndarray, " d1"]
+    field: Field, other: Field, library: Library, params: WeakParams, phase: Phase
 ) -> EntryBounds:
     """Bounds on |A(field) - A(other)| and |b(field) - b(other)|, patch by patch."""
     check_geometry(field.domain, library, params)
-    centers = patch_centers(field.domain, params, phase)
-    nodes = [
-        axis_nodes(axis, h, n, params.rule)
-        for axis, h, n in zip(centers, params.half_widths, params.nodes, strict=True)
-    ]
+    nodes = patch_nodes(patch_centers(field.domain, params, phase), params)
     u, v = (_by_patch(each.on_grid(*nodes), params) for each in (field, other))
     cells = reduce(np.multiply.outer, _cells(params)).ravel()
     errors = np.sqrt((u - v) ** 2 @ cells)

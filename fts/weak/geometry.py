@@ -47,21 +47,17 @@ def automatic(field: Field, library: Library, params: GeometryParams = GENERAL) 
     on smooth fields, above all in several dimensions; midpoints cope better with the kinks of splines. The
     field decides: the rule that needs fewer nodes is taken.
     """
-    d = field.domain.dimension
-    power = power_for(library)
+    d, extents, power = field.domain.dimension, field.domain.extents, power_for(library)
+    n, width = params.samples[d - 1], params.tail * np.sqrt(2 * power + 3)
     half_widths = tuple(
-        float(np.clip(params.tail * np.sqrt(2 * power + 3) / k, low, params.widest * extent))
-        for k, low, extent in zip(
-            corners(field, params), _narrowest(field, params), field.domain.extents, strict=True
-        )
+        float(np.clip(width / k, params.narrowest * extent / n, params.widest * extent))
+        for k, extent in zip(corners(field, params), extents, strict=True)
     )
-    patches = _patch_counts(half_widths, field.domain.extents, params.patches)
+    patches = _patch_counts(half_widths, extents, params.patches)
     start = WeakParams(half_widths, patches, (2 * power,) * (d + 1), power)
     gauss = replace(start, nodes=(power + 2,) * (d + 1), rule="gauss")
-    return min(
-        (refine_nodes(field, library, each, params) for each in (gauss, start)),
-        key=lambda refined: prod(refined.nodes),
-    )
+    refined = [refine_nodes(field, library, each, params) for each in (gauss, start)]
+    return min(refined, key=lambda each: prod(each.nodes))
 
 
 def power_for(library: Library) -> int:
@@ -71,18 +67,11 @@ def power_for(library: Library) -> int:
 
 def corners(field: Field, params: GeometryParams = GENERAL) -> list[float]:
     """Corner wavenumber of each axis, space and then time."""
-    n = params.samples[field.domain.dimension - 1]
-    domain = field.domain
-    axes = [
-        low + extent * (np.arange(n) + 0.5) / n
-        for low, extent in zip((*domain.low, domain.t0), domain.extents, strict=True)
-    ]
-    u = field.on_grid(*axes)
-    periodic = (*domain.periodic, False)
-    names = (*"xyz"[: domain.dimension], "t")
+    domain, n = field.domain, params.samples[field.domain.dimension - 1]
+    u = field.on_grid(*(low + (high - low) * (np.arange(n) + 0.5) / n for low, high, _ in domain.axes))
     return [
-        _corner(np.moveaxis(u, axis, -1).reshape(-1, n), extent, periodic[axis], names[axis])
-        for axis, extent in enumerate(domain.extents)
+        _corner(np.moveaxis(u, i, -1).reshape(-1, n), high - low, closed, name)
+        for i, (name, (low, high, closed)) in enumerate(zip(domain.names, domain.axes, strict=True))
     ]
 
 
@@ -113,11 +102,6 @@ def _line_misfit(values: np.ndarray) -> float:
     """Relative misfit of the straight line through the first and the last value."""
     line = np.linspace(values[0], values[-1], len(values))
     return float(np.linalg.norm((values - line) / values[-1]))
-
-
-def _narrowest(field: Field, params: GeometryParams) -> list[float]:
-    n = params.samples[field.domain.dimension - 1]
-    return [params.narrowest * extent / n for extent in field.domain.extents]
 
 
 def _patch_counts(half_widths: tuple[float, ...], extents: tuple[float, ...], wanted: int) -> tuple[int, ...]:

@@ -5,6 +5,7 @@ parts leaves no boundary term. Patches lie on a regular grid and share their hal
 patches form one tensor grid and the weights along an axis are the same for every patch.
 """
 
+from collections.abc import Sequence
 from functools import cache
 from math import comb, perm
 
@@ -15,37 +16,32 @@ from fts.domain import Domain
 from fts.equations.terms import Library
 from fts.params.types import Rule, WeakParams
 
+Phase = Float[np.ndarray, " d1"]  # of a patch grid, in spacings: space, then time
+
 
 def phases(rng: np.random.Generator, n: int, d: int) -> Float[np.ndarray, "n d1"]:
     """n independent phases, uniform in [0, 1) for each of d spatial axes and time."""
     return rng.random((n, d + 1))
 
 
-def patch_centers(
-    domain: Domain, params: WeakParams, phase: Float[np.ndarray, " d1"]
-) -> list[Float[np.ndarray, " n"]]:
+def patch_centers(domain: Domain, params: WeakParams, phase: Phase) -> list[Float[np.ndarray, " n"]]:
     """Centers per axis: low + h + (i + phase) * spacing, spacing = (extent - 2 h) / n, all inside."""
     if len(phase) != domain.dimension + 1 or not ((phase >= 0) & (phase < 1)).all():
         raise ValueError(f"phase {phase}: give {domain.dimension + 1} fractions in [0, 1), one per axis")
-    centers = []
-    for low, extent, h, n, shift in zip(
-        (*domain.low, domain.t0), domain.extents, params.half_widths, params.patches, phase, strict=True
-    ):
-        centers.append(low + h + (np.arange(n) + shift) * (extent - 2 * h) / n)
-    return centers
+    axes = zip(domain.axes, params.half_widths, params.patches, phase, strict=True)
+    return [
+        low + h + (np.arange(n) + shift) * (high - low - 2 * h) / n for (low, high, _), h, n, shift in axes
+    ]
 
 
-def axis_nodes(
-    centers: Float[np.ndarray, " n"], half_width: float, nodes: int, rule: Rule = "midpoint"
-) -> Float[np.ndarray, " n_nodes"]:
-    """All quadrature nodes of the patches along one axis, patch after patch."""
-    return (centers[:, None] + half_width * quadrature(nodes, rule)[0]).ravel()
+def patch_nodes(centers: Sequence[Float[np.ndarray, " _"]], params: WeakParams) -> list[np.ndarray]:
+    """All quadrature nodes of the patches with these centers, axis by axis, patch after patch."""
+    axes = zip(centers, params.half_widths, params.nodes, strict=True)
+    return [(center[:, None] + h * quadrature(n, params.rule)[0]).ravel() for center, h, n in axes]
 
 
 @cache
-def quadrature(
-    nodes: int, rule: Rule = "midpoint"
-) -> tuple[Float[np.ndarray, " nodes"], Float[np.ndarray, " nodes"]]:
+def quadrature(nodes: int, rule: Rule = "midpoint") -> tuple[np.ndarray, np.ndarray]:
     """Nodes and weights on [-1, 1]; the midpoint rule takes `nodes` equal cells."""
     if rule == "gauss":
         s, w = np.polynomial.legendre.leggauss(nodes)
@@ -83,17 +79,15 @@ def check_geometry(domain: Domain, library: Library, params: WeakParams) -> None
     library.check_dimension(domain.dimension)
     lengths = {len(params.half_widths), len(params.patches), len(params.nodes)}
     if lengths != {domain.dimension + 1}:
-        raise ValueError(
-            f"{params}: give half_widths, patches and nodes for {domain.dimension} spatial axes and time"
-        )
+        d = domain.dimension
+        raise ValueError(f"{params}: give half_widths, patches and nodes for {d} spatial axes and time")
     if params.power <= max(library.order, 1):
         raise ValueError(
             f"power p = {params.power} must exceed the highest derivative order, "
             f"{max(library.order, 1)}: the test function's derivatives must vanish at the edge of a patch"
         )
-    for extent, h, n, nodes in zip(
-        domain.extents, params.half_widths, params.patches, params.nodes, strict=True
-    ):
+    axes = zip(domain.extents, params.half_widths, params.patches, params.nodes, strict=True)
+    for extent, h, n, nodes in axes:
         if not 0 < 2 * h < extent or n < 1 or nodes < 2:
             raise ValueError(
                 f"half-width {h}, {n} patches, {nodes} nodes on an axis of length {extent:.6g}: use "
