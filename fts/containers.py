@@ -182,7 +182,7 @@ def pack_arrays(kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.nd
         dtype = array.dtype.newbyteorder("<").str
         if dtype not in _DTYPES:
             raise ValueError(
-                f"array {name!r} of {array.dtype}: store float64, float32, int64, int32 or uint8"
+                f"array {name!r} has dtype {array.dtype}: store float64, float32, int64, int32 or uint8"
             )
         blob = array.astype(dtype, order="C").tobytes()
         table.append({"name": name, "dtype": dtype, "shape": list(array.shape), "offset": offset})

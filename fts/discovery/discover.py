@@ -121,19 +121,15 @@ class Discovery:
             lines.append("  selected by two fields of disjoint halves of the samples")
         lines += [f"  {name}: {text}" for name, text in self._values().items()]
         lines += [f"- {reason}" for reason in self.verdict.reasons]
-        lines += [
-            f"rival: {rival.equation}  (leaves {rival.risk:.2g} of {self.verdict.of})"
-            for rival in self.verdict.rivals
-        ]
+        rivals, of = self.verdict.rivals, self.verdict.of
+        lines += [f"rival: {each.equation}  (leaves {each.risk:.2g} of {of})" for each in rivals]
         return "\n".join(lines)
 
     def _repr_markdown_(self) -> str:
         lines = [f"**{self.verdict.status.capitalize()}.** ${self.equation.latex}$", ""]
         lines += [f"- `{name}`: {text}" for name, text in self._values().items()]
         lines += [f"- {reason}" for reason in self.verdict.reasons]
-        lines += [
-            f"- rival: ${rival.equation.latex}$, leaves {rival.risk:.2g}" for rival in self.verdict.rivals
-        ]
+        lines += [f"- rival: ${each.equation.latex}$, leaves {each.risk:.2g}" for each in self.verdict.rivals]
         return "\n".join(lines)
 
     def _values(self) -> dict[str, str]:
@@ -219,7 +215,9 @@ def _judge(fit: Fit, ready: Prepared, params: VerdictParams, *, progress: bool) 
         verdict = with_reasons(verdict, _missing_terms(fit, ready, drawn, verdict, params))
     else:
         selection, verdict, comparison = integrated
-    doubts = (*_too_few(fit.observations), *_travels(selection)) if verdict.status == "identified" else ()
+    doubts = (
+        (*_too_few(len(fit.observations)), *_travels(selection)) if verdict.status == "identified" else ()
+    )
     verdict = with_reasons(verdict, doubts)
     return Discovery(fit.observations, fit.field, selection, verdict, fit, ready, judged.evidence, comparison)
 
@@ -235,9 +233,7 @@ class Judged:
     starts: tuple[np.ndarray, ...]  # candidates to integrate
 
 
-def judge_by_evidence(
-    fit: Fit, ready: Prepared, drawn: DrawnSystems, params: VerdictParams = VERDICT
-) -> Judged:
+def judge_by_evidence(fit: Fit, ready: Prepared, drawn: DrawnSystems, params: VerdictParams) -> Judged:
     """The equation the evidence speaks for, with one uncertainty, and the verdict on it."""
     proposed = rule.select_from(ready.systems, ready.params, ready.variances)
     support = tuple(ready.library.index(name) for name in proposed.support)
@@ -248,7 +244,7 @@ def judge_by_evidence(
     selection = replace(_with_field_error(selection, evidence, chosen), field=fit.field)
     leaders = [leader for leader in tests.leaders if len(leader.support) <= params.leaders]
     starts = tuple(evidence.coefficients(start) for start in (chosen, *leaders))
-    verdict = state_verdict(tests, evidence, ready.library, params)
+    verdict = state_verdict(tests, evidence, params)
     return Judged(proposed, selection, verdict, evidence, starts)
 
 
@@ -265,8 +261,7 @@ def _check_by_halves(fit: Fit, ready: Prepared, judged: Judged) -> tuple[Selecti
     if chosen.support != selection.support:
         reasons.append(
             f"fields of disjoint halves of the samples say {chosen.equation}, the whole field "
-            f"{selection.equation}: what differs may be noise; "
-            "add samples, or measure with less noise"
+            f"{selection.equation}: what differs may be noise; add samples, or measure with less noise"
         )
     return chosen, with_reasons(verdict, reasons)
 
@@ -284,14 +279,12 @@ def _missing_terms(
     return [missing_terms_reason(missing)] if missing else []
 
 
-def _too_few(observations: Observations) -> list[str]:
+def _too_few(count: int) -> list[str]:
     """The reason not to call an equation identified where verdicts were never put to the test."""
-    if len(observations) >= LEAST_SAMPLES:
+    if count >= LEAST_SAMPLES:
         return []
     checked = f"verdicts were checked with {LEAST_SAMPLES} and more"
-    return [
-        f"{len(observations)} samples: {checked}, and fewer can fit a wrong equation by chance; add samples"
-    ]
+    return [f"{count} samples: {checked}, and fewer can fit a wrong equation by chance; add samples"]
 
 
 def _travels(selection: Selection) -> list[str]:
@@ -312,8 +305,5 @@ def _with_field_error(selection: Selection, evidence: Evidence, chosen: SupportF
     """Standard errors of the preferred refit with what the field's own uncertainty adds."""
     shift = np.zeros(len(selection.library))
     shift[list(chosen.support)] = chosen.shift / evidence.norms[list(chosen.support)]
-    widened_errors = {
-        name: replace(refit, deviation=np.hypot(refit.deviation, shift))
-        for name, refit in selection.refits.items()
-    }
-    return replace(selection, refits=widened_errors)
+    fits = {k: replace(fit, deviation=np.hypot(fit.deviation, shift)) for k, fit in selection.refits.items()}
+    return replace(selection, refits=fits)

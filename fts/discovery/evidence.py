@@ -23,6 +23,7 @@ from itertools import chain
 import numpy as np
 from jaxtyping import Float, Int
 
+from fts.equations.terms import Library
 from fts.fitting import Fit
 from fts.kernel.posterior import DrawnField
 from fts.params.types import WeakParams
@@ -90,8 +91,7 @@ class DrawnSystems:
 class Evidence:
     """Everything the search over supports needs, and nothing that grows with the number of rows."""
 
-    names: tuple[str, ...]
-    orders: tuple[int, ...]  # of the terms' derivatives
+    library: Library
     norms: Float[np.ndarray, " J"]  # physical coefficient = share / norm
     regions: Moments
     # Draw by draw, on rows of their own: of the field, of the drawn field, and of the difference.
@@ -106,7 +106,7 @@ class Evidence:
 
     def coefficients(self, fit: "SupportFit") -> Float[np.ndarray, " J"]:
         """Physical coefficients on the library."""
-        xi, inside = np.zeros(len(self.names)), list(fit.support)
+        xi, inside = np.zeros(len(self.library)), list(fit.support)
         xi[inside] = fit.share / self.norms[inside]
         return xi
 
@@ -167,14 +167,11 @@ def extend_systems(drawn: DrawnSystems, fit: Fit, ready: Prepared) -> DrawnSyste
     if _coarse(ready.weak) != drawn.weak:
         return _assemble_pairs(fit, ready, drawn.draws, [pair[0].phase for pair in drawn.pairs])
     field = LastValues(fit.field)
-    pairs = tuple(
-        (
-            add_terms(first, field, ready.library, drawn.weak),
-            add_terms(other, replace(draw, field=field), ready.library, drawn.weak),
-        )
-        for (first, other), draw in zip(drawn.pairs, drawn.draws, strict=True)
-    )
-    return replace(drawn, pairs=pairs)
+    pairs = []
+    for (first, other), draw in zip(drawn.pairs, drawn.draws, strict=True):
+        both = (first, field), (other, replace(draw, field=field))
+        pairs.append(tuple(add_terms(system, u, ready.library, drawn.weak) for system, u in both))
+    return replace(drawn, pairs=tuple(pairs))
 
 
 def gather(ready: Prepared, drawn: DrawnSystems) -> Evidence:
@@ -188,10 +185,9 @@ def gather(ready: Prepared, drawn: DrawnSystems) -> Evidence:
     scale = np.where(norms > 0, size / np.where(norms > 0, norms, 1.0), 0.0)
     samples = [_sample(*pair, v, scale) for pair, v in zip(drawn.pairs, drawn.variances, strict=True)]
     draws = [Moments(np.stack(group)) for group in zip(*samples, strict=True)] if samples else [None] * 3
-    orders = tuple(term.order for term in ready.library)
     columns = np.column_stack([target, rows * scale]) / size
     shares = np.where(norms > 0, norms, np.inf) / size
-    return Evidence(ready.library.names, orders, shares, by_region(columns, blocks), *draws)
+    return Evidence(ready.library, shares, by_region(columns, blocks), *draws)
 
 
 def judge(evidence: Evidence, supports: Int[np.ndarray, "n m"]) -> list[SupportFit]:
@@ -235,14 +231,8 @@ def choose_support(evidence: Evidence, proposed: Support, params: VerdictParams)
     sound = [fit for fit in plausible if significant(fit)] or plausible
     size = min(len(fit.support) for fit in sound)
     chosen = min((fit for fit in sound if len(fit.support) == size), key=lambda fit: fit.held_out_risk)
-    others = [
-        fit
-        for fit in fits
-        if fit is not chosen
-        and len(fit.support) <= size + 1
-        and not set(chosen.support) <= set(fit.support)
-        and significant(fit)
-    ]
+    smaller = [fit for fit in fits if len(fit.support) <= size + 1 and significant(fit)]
+    others = [fit for fit in smaller if not set(chosen.support) <= set(fit.support)]
 
     def rival_margin(fit: SupportFit) -> float:
         """At most one for a rival; with a term more it has to explain at least as much as the chosen one."""
@@ -290,18 +280,12 @@ def search(evidence: Evidence, proposed: Support, most: int) -> list[SupportFit]
 
 def _assemble_pairs(fit: Fit, ready: Prepared, draws: Sequence[DrawnField], shifts: Iterable) -> DrawnSystems:
     weak, field = _coarse(ready.weak), LastValues(fit.field)
-    pairs = tuple(
-        (
-            assemble(field, ready.library, weak, phase),
-            assemble(replace(draw, field=field), ready.library, weak, phase),
-        )
-        for draw, phase in zip(draws, shifts, strict=True)
-    )
-    variance = fit.variance
-    known = (
-        () if variance is None else (refits.row_variances(variance, weak, [system]) for system, _ in pairs)
-    )
-    return DrawnSystems(weak, tuple(draws), pairs, tuple(known))
+    pairs = []
+    for draw, phase in zip(draws, shifts, strict=True):
+        both = field, replace(draw, field=field)
+        pairs.append(tuple(assemble(u, ready.library, weak, phase) for u in both))
+    known = () if (v := fit.variance) is None else (refits.row_variances(v, weak, pair[:1]) for pair in pairs)
+    return DrawnSystems(weak, tuple(draws), tuple(pairs), tuple(known))
 
 
 def _coarse(weak: WeakParams) -> WeakParams:
@@ -337,9 +321,7 @@ def _leading(fits: list[SupportFit], size: int) -> list[Support]:
     return [fit.support for fit in ranked[:_BEAM]]
 
 
-def _judge_new(
-    evidence: Evidence, fits: Sequence[SupportFit], supports: Iterable[Support]
-) -> list[SupportFit]:
+def _judge_new(evidence: Evidence, fits: list[SupportFit], supports: Iterable[Support]) -> list[SupportFit]:
     """Those of `supports` that were not judged yet."""
     known = {fit.support for fit in fits}
     new = sorted({support for support in supports if support and support not in known})
@@ -366,7 +348,7 @@ def _distance(evidence: Evidence, chosen: SupportFit, other: SupportFit, params:
     if len(gone) != 1 or len(new) != 1:
         return float("inf")
     (i,), (j,) = gone, new
-    if evidence.orders[i] == evidence.orders[j]:
+    if evidence.library[i].order == evidence.library[j].order:
         return float("inf")
     return (1 - abs(evidence.cosine(i, j))) / (1 - params.alike)
 

@@ -70,16 +70,12 @@ def _sections(fit: Fit, selection: Selection) -> Iterator[str]:
         yield _section("Uncertainty", _map(spread, "standard deviation"), caption)
     residual = field(np.column_stack([observations.x, observations.t])) - observations.y
     share = float(np.mean(residual**2) / np.var(observations.y))
-    caption = (
-        f"Reconstruction minus samples: {share:.2g} of their variance is left. A pattern would be a misfit."
-    )
+    caption = f"Reconstruction minus samples: {share:.2g} of their variance is left. A pattern is a misfit."
     yield _section("Residuals", _residuals(observations, residual), caption)
     trace = selection.trace
     if trace is None:
         return
-    caption = (
-        "How often each term was proposed, over patches and thresholds; terms above the line are stable."
-    )
+    caption = "How often each term was proposed, over patches and thresholds; above the line it is stable."
     yield _section("Recurrence", recurrence(trace.candidates, trace.tau), caption)
     caption = f"What every set of stable terms leaves unexplained on held-out patches. {trace.reason}."
     yield _section("Risks and rivals", risks(trace), caption)
@@ -136,8 +132,7 @@ def _plane(observations: Observations) -> tuple[np.ndarray, np.ndarray]:
 
 def _map(field: Field, label: str) -> Figure:
     domain = field.domain
-    axes = [np.linspace(low, high, _GRID) for low, high in zip(domain.low, domain.high, strict=True)]
-    axes.append(np.linspace(domain.t0, domain.t1, _GRID))
+    axes = [np.linspace(low, high, _GRID) for low, high, _ in domain.axes]
     for axis in range(2, len(axes)):  # a plane has two axes: the others stand in their middle
         axes[axis] = axes[axis][_GRID // 2 : _GRID // 2 + 1]
     values = field.on_grid(*axes).reshape(_GRID, _GRID)
@@ -156,10 +151,9 @@ def _label(ax: Axes, domain: Domain) -> None:
 
 def _residuals(observations: Observations, residual: Float[np.ndarray, " n"]) -> Figure:
     figure, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 0.5 * WIDTH))
-    every = -(-len(observations) // _MOST_DOTS)
+    shown = slice(None, None, -(-len(observations) // _MOST_DOTS))
     across, along = _plane(observations)
     largest = float(np.quantile(np.abs(residual), 0.99)) or 1.0
-    shown = slice(None, None, every)
     limits = {"cmap": "RdBu", "vmin": -largest, "vmax": largest, "s": 4, "linewidths": 0}
     dots = left.scatter(across[shown], along[shown], c=residual[shown], **limits)
     figure.colorbar(dots, ax=left, location="bottom", label="residual")

@@ -7,6 +7,7 @@ the samples ask for.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 from jaxtyping import Float
@@ -234,10 +235,8 @@ def _refusals(tests: TrajectoryTests, failed: set[str]) -> list[str]:
         )
     if "significance" in failed:
         ratios = np.abs(best.xi) / np.maximum(standard_errors(best), _TINY)
-        names = [f"{tests.comparison.library.names[j]} ({ratios[j]:.1f})" for j in best.support]
-        reasons.append(
-            f"coefficients in standard errors: {', '.join(names)}; add samples, or measure with less noise"
-        )
+        names = ", ".join(f"{tests.comparison.library.names[j]} ({ratios[j]:.1f})" for j in best.support)
+        reasons.append(f"coefficients in standard errors: {names}; add samples, or measure with less noise")
     return reasons
 
 
@@ -246,12 +245,10 @@ def _exchange(tests: TrajectoryTests, other: TrajectoryFit, params: VerdictParam
     gone = [j for j in best.support if j not in other.support]
     new = [j for j in other.support if j not in best.support]
     remedy = "measure another initial state, with more wavenumbers or amplitudes, or with less noise"
-    for i in gone:
-        for j in new:
-            if abs(best.information[i, j]) > params.alike * np.sqrt(
-                best.information[i, i] * best.information[j, j]
-            ):
-                return f"{names[i]} and {names[j]} cannot be told apart: they move the state alike; {remedy}"
+    known = best.information
+    for i, j in product(gone, new):
+        if abs(known[i, j]) > params.alike * np.sqrt(known[i, i] * known[j, j]):
+            return f"{names[i]} and {names[j]} cannot be told apart: they move the state alike; {remedy}"
     instead = f", with {' and '.join(names[j] for j in new)} instead" if new else ""
     without = " and ".join(names[j] for j in gone)
     return f"without {without} another equation follows the samples as well{instead}; {remedy}"

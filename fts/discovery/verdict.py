@@ -8,7 +8,6 @@ import numpy as np
 
 from fts.discovery.evidence import Evidence, SupportFit, SupportTests, VerdictParams
 from fts.equations.equation import Equation
-from fts.equations.terms import Library
 
 Status = Literal["identified", "ambiguous", "not identifiable"]
 # Rivals a reader is shown; there may be dozens.
@@ -56,9 +55,7 @@ def with_reasons(verdict: Verdict, reasons: Sequence[str]) -> Verdict:
     return replace(verdict, status=status, reasons=(*verdict.reasons, *reasons), margin=0.0)
 
 
-def state_verdict(
-    tests: SupportTests, evidence: Evidence, library: Library, params: VerdictParams
-) -> Verdict:
+def state_verdict(tests: SupportTests, evidence: Evidence, params: VerdictParams) -> Verdict:
     """The verdict, every failed test a sentence."""
     chosen, failed = tests.chosen, {name for name, value in tests.margins.items() if value < 1}
     reasons, status = [], "identified"
@@ -86,19 +83,15 @@ def state_verdict(
         reasons += _exchanges(tests, evidence, params)
     if "completeness" in failed:
         reasons.append(_incomplete(tests, evidence))
-    rivals = tuple(_rival(rival, evidence, library) for rival in (*tests.rivals, *tests.additions)[:SHOWN])
+    rivals = tuple(_rival(rival, evidence) for rival in (*tests.rivals, *tests.additions)[:SHOWN])
     return Verdict(
         status, tuple(reasons), rivals, risk=chosen.risk, expected=chosen.expected, margin=tests.margin
     )
 
 
 def _insignificant(evidence: Evidence, chosen: SupportFit, params: VerdictParams) -> str:
-    names = [evidence.names[j] for j in chosen.support]
-    weak = [
-        f"{name} ({value:.1f})"
-        for name, value in zip(names, chosen.t_values, strict=True)
-        if value < params.significance
-    ]
+    values = zip(chosen.support, chosen.t_values, strict=True)
+    weak = [f"{evidence.library.names[j]} ({t:.1f})" for j, t in values if t < params.significance]
     return (
         f"{', '.join(weak)}: coefficients of less than {params.significance:g} standard errors; "
         "add samples, or measure with less noise"
@@ -107,21 +100,17 @@ def _insignificant(evidence: Evidence, chosen: SupportFit, params: VerdictParams
 
 def _exchanges(tests: SupportTests, evidence: Evidence, params: VerdictParams) -> list[str]:
     """Terms that other plausible equations do without, and the terms that stand in for them."""
-    chosen, sentences = set(tests.chosen.support), []
+    chosen, names, sentences = set(tests.chosen.support), evidence.library.names, []
     for rival in tests.rivals:
         gone, new = sorted(chosen - set(rival.support)), sorted(set(rival.support) - chosen)
-        alike = [
-            f"{evidence.names[i]} and {evidence.names[j]}"
-            for i in gone
-            for j in new
-            if abs(evidence.cosine(i, j)) > params.alike
-        ]
-        sentence = (
-            f"{alike[0]} cannot be told apart: on this field they are proportional"
-            if alike
-            else f"without {_listed(evidence, gone)} another equation explains the samples as well"
-            + (f", with {_listed(evidence, new)} instead" if new else "")
-        )
+        pairs = [(i, j) for i in gone for j in new if abs(evidence.cosine(i, j)) > params.alike]
+        if pairs:
+            alike = " and ".join(names[j] for j in pairs[0])
+            sentence = f"{alike} cannot be told apart: on this field they are proportional"
+        else:
+            without, instead = (" and ".join(names[j] for j in terms) for terms in (gone, new))
+            sentence = f"without {without} another equation explains the samples as well"
+            sentence += f", with {instead} instead" if new else ""
         if sentence not in sentences:
             sentences.append(sentence)
     remedy = "measure another initial state, with more wavenumbers or amplitudes, or with less noise"
@@ -130,20 +119,17 @@ def _exchanges(tests: SupportTests, evidence: Evidence, params: VerdictParams) -
 
 def _incomplete(tests: SupportTests, evidence: Evidence) -> str:
     chosen = set(tests.chosen.support)
-    names = [evidence.names[j] for larger in tests.additions for j in larger.support if j not in chosen]
+    added = [j for larger in tests.additions for j in larger.support if j not in chosen]
+    names = [evidence.library.names[j] for j in added]
     return (
         f"{', '.join(names)} cannot be excluded: the samples do not bound their part in u_t; add samples, or "
         "measure with less noise"
     )
 
 
-def _rival(fit: SupportFit, evidence: Evidence, library: Library) -> Rival:
-    inside = list(fit.support)
-    return Rival(Equation(tuple(library[j] for j in inside), evidence.coefficients(fit)[inside]), fit.risk)
-
-
-def _listed(evidence: Evidence, terms: list[int]) -> str:
-    return " and ".join(evidence.names[j] for j in terms)
+def _rival(fit: SupportFit, evidence: Evidence) -> Rival:
+    terms = tuple(evidence.library[j] for j in fit.support)
+    return Rival(Equation(terms, evidence.coefficients(fit)[list(fit.support)]), fit.risk)
 
 
 def _number(value: float) -> float | None:

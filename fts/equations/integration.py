@@ -137,7 +137,7 @@ def evolve_by_lines(
     """u of u_t = sum of D q(u), the D being matrices, dense or sparse: BDF with the exact Jacobian."""
     slopes = [(matrix, derivative(q)) for matrix, q in parts]
 
-    def rate(_: float, u: np.ndarray) -> np.ndarray:
+    def rate(_: float, u: np.ndarray) -> Any:
         return sum(matrix @ q(u) for matrix, q in parts)
 
     def jacobian(_: float, u: np.ndarray) -> Any:

@@ -47,7 +47,7 @@ _START = (
 )
 
 
-def read_isolated(ending: str, path: Path, columns: Columns) -> dict[str, np.ndarray]:
+def read_isolated(ending: str, path: Path, columns: Columns) -> Arrays:
     """What `read_binary` returns, from a child; FileError where it died."""
     # In a browser no process can be started, and the page is as closed in as the child would be.
     if not sys.executable or sys.platform == "emscripten":
@@ -57,13 +57,9 @@ def read_isolated(ending: str, path: Path, columns: Columns) -> dict[str, np.nda
         task = {"ending": ending, "path": str(path.absolute()), "columns": columns, "folder": folder}
         command = [sys.executable, "-I", "-c", _START, json.dumps(folders), json.dumps(task, default=dict)]
         try:
-            done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=False
-            )
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS)
         except subprocess.TimeoutExpired:
-            raise FileError(
-                f"{path.name} takes more than {SECONDS} s to read: save it again, or thin it out"
-            ) from None
+            raise FileError(f"{path.name} took {SECONDS} s to read: save it again, or thin it out") from None
         answer = _answer(done.stdout)
         if answer is None:
             raise FileError(f"{path.name} is damaged: its reader died ({_cause(done)}); save it again")
@@ -124,7 +120,7 @@ def _load(folder: Path, role: str, masked: bool) -> np.ndarray:
     return np.ma.array(values, mask=np.load(folder / f"{role}-mask.npy")) if masked else values
 
 
-def read_npz(path: Path, columns: Columns) -> dict[str, np.ndarray]:
+def read_npz(path: Path, columns: Columns) -> Arrays:
     """The arrays x, [y, [z,]] t, u of a NumPy archive."""
     with zipfile.ZipFile(path) as archive:
         members = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()[:_MOST_ARRAYS]}
@@ -149,10 +145,7 @@ def _npy_header(
         version = np.lib.format.read_magic(stream)
         if version not in ((1, 0), (2, 0)):
             raise FileError(f"{name} of {where} has .npy version {version}: save it with numpy.savez")
-        read = (
-            np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        )
-        shape, fortran, dtype = read(stream)
+        shape, fortran, dtype = getattr(np.lib.format, f"read_array_header_{version[0]}_0")(stream)
         if dtype.hasobject or dtype.names or dtype.kind not in "iufc":
             numbers(name, np.empty(0, dtype), where)
         begin = stream.tell()
@@ -185,7 +178,7 @@ def _npy(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, where: str) -> np.nda
     return numbers(name, flat.reshape(shape, order="F" if fortran else "C"), where)
 
 
-def read_mat(path: Path, columns: Columns) -> dict[str, np.ndarray]:
+def read_mat(path: Path, columns: Columns) -> Arrays:
     """The same of a MATLAB file up to version 7."""
     with path.open("rb") as stream:
         begin = stream.read(_MAT_HEADER)
@@ -196,9 +189,8 @@ def read_mat(path: Path, columns: Columns) -> dict[str, np.ndarray]:
     roles = assign(list(kinds), columns, path.name)
     for name in roles.values():
         if kinds[name][1] not in _MAT_NUMBERS:
-            raise FileError(
-                f"{name} of {path.name} is a {kinds[name][1]} array: store a full array of numbers"
-            )
+            kind = kinds[name][1]
+            raise FileError(f"{name} of {path.name} is a {kind} array: store a full array of numbers")
     refuse_many({role: kinds[name][0] for role, name in roles.items()}, path.name)
     others = {name: entry for name, entry in kinds.items() if name not in roles.values()}
     ignored = [
@@ -227,7 +219,7 @@ def _unpacked(path: Path) -> int:
     return total
 
 
-def read_netcdf(path: Path, columns: Columns) -> dict[str, np.ndarray]:
+def read_netcdf(path: Path, columns: Columns) -> Arrays:
     """The same of a NetCDF file, u in the order of its axes; version 4 takes xarray and h5netcdf."""
     with path.open("rb") as stream:
         begin = stream.read(8)
@@ -250,7 +242,7 @@ def _masked(name: str, values: np.ndarray, where: str) -> np.ndarray:
     return np.ma.array(numbers(name, values, where), mask=np.ma.getmaskarray(values))
 
 
-def _xarray(path: Path, columns: Columns) -> dict[str, np.ndarray]:
+def _xarray(path: Path, columns: Columns) -> Arrays:
     try:
         import h5py
         import xarray
@@ -280,12 +272,10 @@ def _refuse_elsewhere(file: Any, name: str, where: str) -> None:
         elsewhere = bool(stored.external) or stored.is_virtual
         refuse_large(math.prod(stored.chunks or ()) * stored.dtype.itemsize, where)
     if elsewhere:
-        raise FileError(
-            f"{name[:60]} of {where} links to another place or file: store the numbers themselves"
-        )
+        raise FileError(f"{name[:60]} of {where} links to another place or file: keep the numbers themselves")
 
 
-def read_dataset(stored: Any, columns: Columns, where: str) -> dict[str, np.ndarray]:
+def read_dataset(stored: Any, columns: Columns, where: str) -> Arrays:
     """The same of an xarray Dataset."""
     roles = assign([str(name) for name in stored.variables], columns, where)
     for name in roles.values():
@@ -301,22 +291,18 @@ def read_dataset(stored: Any, columns: Columns, where: str) -> dict[str, np.ndar
     return _ordered(read, dims, where)
 
 
-def _ordered(
-    read: dict[str, np.ndarray], dims: Mapping[str, Sequence[str]], where: str
-) -> dict[str, np.ndarray]:
+def _ordered(read: Arrays, dims: Mapping[str, Sequence[str]], where: str) -> Arrays:
     """u with its axes as x, [y, [z,]] t, by the names of its dimensions."""
     axes = [role for role in read if role != "u"]
     if not all(len(dims[role]) == 1 for role in axes) or len(dims["u"]) == 1:
         return read  # samples along one dimension, or full grids of coordinates
     order = [dims[role][0] for role in axes]
     if sorted(order) != sorted(dims["u"]):
-        raise FileError(
-            f"u of {where} runs over {list(dims['u'])}, the coordinates over {order}: keep those alone"
-        )
+        raise FileError(f"u of {where} runs over {list(dims['u'])}, the coordinates over {order}: keep those")
     return read | {"u": read["u"].transpose([list(dims["u"]).index(name) for name in order])}
 
 
-def read_parquet(path: Path, columns: Columns) -> dict[str, np.ndarray]:
+def read_parquet(path: Path, columns: Columns) -> Arrays:
     """The columns of a Parquet file, through PyArrow."""
     try:
         from pyarrow import parquet, types
@@ -341,7 +327,7 @@ def read_parquet(path: Path, columns: Columns) -> dict[str, np.ndarray]:
     return read
 
 
-BINARY: dict[str, Callable[[Path, Columns], dict[str, np.ndarray]]] = {
+BINARY: dict[str, Callable[[Path, Columns], Arrays]] = {
     ".npz": read_npz,
     ".mat": read_mat,
     ".nc": read_netcdf,
@@ -349,7 +335,7 @@ BINARY: dict[str, Callable[[Path, Columns], dict[str, np.ndarray]]] = {
 }
 
 
-def read_binary(ending: str, path: Path, columns: Columns) -> dict[str, np.ndarray]:
+def read_binary(ending: str, path: Path, columns: Columns) -> Arrays:
     """The arrays of a file with this ending; whatever a parser ends in is a FileError."""
     try:
         return BINARY[ending](path, columns)

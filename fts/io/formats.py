@@ -28,6 +28,7 @@ COORDINATES = ("x", "y", "z")
 LARGEST = 1 << 28
 # What a user may say about the names: {"t": "time"} for some of them, or a name for each column in order.
 Columns = Mapping[str, str] | Sequence[str] | None
+Arrays = dict[str, np.ndarray]  # by role: x, [y, [z,]] t and u
 Rows = Iterator[list[str]]
 
 _LONGEST_LINE = 1 << 22
@@ -86,9 +87,7 @@ def numbers(name: str, array: np.ndarray, where: str) -> np.ndarray:
         return np.real(array).astype(float)
     long = kind in "iu" and array.dtype.itemsize == 8 and array.size > 0
     if long and (int(array.max()) > _EXACT or int(array.min()) < -_EXACT):
-        raise FileError(
-            f"{name} of {where} holds integers beyond 2^53, which are rounded: subtract an offset"
-        )
+        raise FileError(f"{name} of {where} holds integers beyond 2^53, to be rounded: subtract an offset")
     if array.dtype.names or kind not in "iuf":
         kind = "V" if array.dtype.names else kind
         raise FileError(f"{name} of {where} has type {array.dtype}: {_REMEDY.get(kind, 'store numbers')}")
@@ -141,7 +140,7 @@ def _listing(names: Sequence[str]) -> str:
 
 def read_delimited(
     path: Path, columns: Columns = None, decimal: str = ".", missing: Sequence[str] = ()
-) -> dict[str, np.ndarray]:
+) -> Arrays:
     """Columns x, [y, [z,]] t, u of the text at `path`, rows without a value left out."""
     size = path.stat().st_size
     refuse_large(size, path.name)
@@ -170,16 +169,17 @@ class _Text:
         # A marker that is a number means it however it is written: -999, -999.0, -9.99e2.
         self.markers = np.array([value for value in map(self._float, self.missing) if value is not None])
         self.number = 0  # of the line read last
-        self.characters, self.most = (
-            0,
-            LARGEST,
-        )  # read, and read at most: what the file held when it was opened
+        self.characters, self.most = 0, LARGEST  # read, and read at most: what the file held when opened
         self.comment = ""
         self.separator: str | None = None
         self.form: str | None = None  # of the times: "" for numbers, else how the dates are written
         self.origin = np.datetime64(0, "us")
 
-    def read(self, columns: Columns) -> dict[str, np.ndarray]:
+    @property
+    def _line(self) -> str:
+        return f"line {self.number} of {self.name}"
+
+    def read(self, columns: Columns) -> Arrays:
         rows = self._rows()
         first = next(rows, None)
         if first is None:
@@ -262,12 +262,8 @@ class _Text:
 
     def _plain(self, lines: list[str], width: int) -> np.ndarray | None:
         """The numbers of lines that hold nothing else, several times faster; None where they need a look."""
-        if (
-            self.form
-            or self.decimal != "."
-            or self.missing != {""}
-            or not any(line.strip() for line in lines)
-        ):
+        special = self.form or self.decimal != "." or self.missing != {""}
+        if special or not any(line.strip() for line in lines):
             return None
         try:
             block = np.loadtxt(lines, delimiter=self.separator, comments=None, ndmin=2)
@@ -278,7 +274,7 @@ class _Text:
         self.form = ""
         return block
 
-    def _wide(self, names: list[str], table: Iterable[list[str]], corner: str) -> dict[str, np.ndarray]:
+    def _wide(self, names: list[str], table: Iterable[list[str]], corner: str) -> Arrays:
         across = [self._value(name, corner[1]) for name in names[1:]]
         collected = {role: array("d") for role in (*corner, "u")}
         for row in table:
@@ -325,9 +321,9 @@ class _Text:
                 refuse_large(self.characters, self.name)
                 raise FileError(f"{self.name} grew while it was read: wait until it is complete")
             if len(line) == _LONGEST_LINE:
-                raise FileError(f"line {self.number} of {self.name} does not end: write one sample a line")
+                raise FileError(f"{self._line} does not end: write one sample a line")
             if "\0" in line:
-                raise FileError(f"line {self.number} of {self.name} holds a zero byte: save it as plain text")
+                raise FileError(f"{self._line} holds a zero byte: save it as plain text")
             if line.lstrip().startswith(_COMMENTS):
                 self.comment = line
                 line = "\n"
@@ -339,26 +335,21 @@ class _Text:
         if "," not in line:
             return None
         if self.decimal == ",":
-            raise FileError(
-                f"{self.name} separates by commas: a decimal comma needs ';' or tabs between cells"
-            )
+            raise FileError(f"{self.name} separates by commas: a decimal comma needs ';' or tabs instead")
         return ","
 
     def _numeric(self, row: Sequence[str]) -> bool:
         """Whether it is a row of the table: numbers, and dates beside them."""
         numeric = [cell.strip() in self.missing or self._float(cell) is not None for cell in row]
-        return any(numeric) and all(
-            is_number or _form(cell.strip()) for is_number, cell in zip(numeric, row, strict=True)
-        )
+        cells = zip(numeric, row, strict=True)
+        return any(numeric) and all(is_number or _form(cell.strip()) for is_number, cell in cells)
 
     def _commented(self, width: int) -> list[str]:
         text = self.comment.lstrip().lstrip("#%").strip()
         separator = self._separator(text) if text else None
         names = [name.strip() for name in text.split(separator)]
         if len(names) != width:
-            raise FileError(
-                f"{self.name} has no heading: write x,t,u above the numbers, or give --columns x t u"
-            )
+            raise FileError(f"{self.name} has no heading: write x,t,u above it, or give --columns x t u")
         return names
 
     def _corner(self, names: list[str], columns: Columns) -> str:
@@ -383,17 +374,13 @@ class _Text:
 
     def _check_width(self, row: list[str], width: int) -> None:
         if len(row) != width:
-            raise FileError(
-                f"line {self.number} of {self.name} has {len(row)} values for {width} columns: mend it"
-            )
+            raise FileError(f"{self._line} has {len(row)} values for {width} columns: mend it")
 
     def _value(self, cell: str, role: str) -> float:
         value = self._time(cell) if role == "t" else self._float(cell)
         if value is None:
             hint = ", or say --decimal ," if "," in cell else ""
-            raise FileError(
-                f"line {self.number} of {self.name} holds {cell[:60]!r} for {role}: it must be a number{hint}"
-            )
+            raise FileError(f"{self._line} holds {cell[:60]!r} for {role}: it must be a number{hint}")
         return value
 
     def _time(self, cell: str) -> float | None:
@@ -407,17 +394,15 @@ class _Text:
         if form is None or form == self.form == "":
             return value
         if form != self.form:
-            raise FileError(
-                f"line {self.number} of {self.name} holds {cell[:60]!r} for t, not written as the first: "
-                "write all times alike"
-            )
+            what = f"{cell[:60]!r} for t, not written as the first"
+            raise FileError(f"{self._line} holds {what}: write all times alike")
         return float((self._date(text) - self.origin) / np.timedelta64(1, "s"))
 
     def _date(self, text: str) -> np.datetime64:
         try:
             date = np.datetime64(text.removesuffix("Z"), "us")
         except ValueError:
-            raise FileError(f"line {self.number} of {self.name} holds {text!r} for t: no such date") from None
+            raise FileError(f"{self._line} holds {text!r} for t: no such date") from None
         return date
 
     def _float(self, cell: str) -> float | None:

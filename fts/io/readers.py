@@ -91,13 +91,11 @@ def is_table(value: object) -> bool:
 
 
 def _is_frame(value: object) -> bool:
-    packages = {
-        kind.__module__.partition(".")[0] for kind in type(value).__mro__ if kind.__name__ == "DataFrame"
-    }
-    return bool(packages & {"pandas", "polars"})
+    frames = [kind for kind in type(value).__mro__ if kind.__name__ == "DataFrame"]
+    return any(kind.__module__.partition(".")[0] in ("pandas", "polars") for kind in frames)
 
 
-def _read_table(table: Any, columns: Columns, where: str) -> dict[str, np.ndarray]:
+def _read_table(table: Any, columns: Columns, where: str) -> Arrays:
     """The columns of a DataFrame, or of a mapping of arrays, as masked u and plain coordinates."""
     names = {str(name): name for name in (table if isinstance(table, Mapping) else table.columns)}
     roles = assign(list(names), columns, where)
@@ -192,17 +190,12 @@ def _without_copies(x: np.ndarray, t: np.ndarray, u: np.ndarray, where: str) -> 
         return x, t, u
     keep = np.ones(len(u), bool)
     keep[order[1:][again]] = False  # lexsort is stable: the first stays
-    warnings.warn(
-        f"{where} holds {again.sum()} rows twice, with the same values: they are taken once",
-        FileWarning,
-        stacklevel=2,
-    )
+    text = f"{where} holds {again.sum()} rows twice, with the same values: they are taken once"
+    warnings.warn(text, FileWarning, stacklevel=2)
     return x[keep], t[keep], u[keep]
 
 
-def _flat(
-    arrays: dict[str, np.ndarray], where: str, ordered: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _flat(arrays: Arrays, where: str, ordered: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """One row per sample that was taken: x [n, d], t [n], u [n]."""
     roles = [*(axis for axis in COORDINATES if axis in arrays), "t"]
     u = arrays["u"]
@@ -213,9 +206,7 @@ def _flat(
         axes = [np.squeeze(arrays[role]) for role in roles]
         sizes = tuple(axis.size for axis in axes)
         if any(axis.ndim != 1 for axis in axes):
-            raise FileError(
-                f"{where} holds {shapes}: give flat columns of equal length, or axes and a grid u"
-            )
+            raise FileError(f"{where} holds {shapes}: give columns of equal length, or axes and a grid u")
         u = _grid(u, sizes, where, ordered)
         points = [axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")]
     taken = ~np.ma.getmaskarray(u).ravel()
@@ -249,13 +240,6 @@ def bounding_box(x: Float[np.ndarray, "n d"], t: Float[np.ndarray, " n"]) -> Dom
     """The smallest domain that holds the samples, no axis periodic."""
     for letter, values in zip((*COORDINATES[: x.shape[1]], "t"), (*x.T, t), strict=True):
         if values.min() == values.max():
-            raise FileError(
-                f"every sample has {letter} = {values[0]:g}: measure at several, or drop the axis"
-            )
-    return Domain(
-        tuple(float(v) for v in x.min(axis=0)),
-        tuple(float(v) for v in x.max(axis=0)),
-        float(t.min()),
-        float(t.max()),
-        (False,) * x.shape[1],
-    )
+            raise FileError(f"every sample has {letter} = {values[0]:g}: measure at others, or drop the axis")
+    low, high = (tuple(ends.tolist()) for ends in (x.min(axis=0), x.max(axis=0)))
+    return Domain(low, high, float(t.min()), float(t.max()), (False,) * x.shape[1])

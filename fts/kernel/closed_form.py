@@ -15,14 +15,9 @@ from tqdm.auto import tqdm
 
 from fts.fields.frozen import FrozenField, provenance_of
 from fts.fields.series import Basis, SeriesCoefficients, SeriesFeatures, transform
+from fts.kernel import separable
 from fts.kernel.posterior import Posterior
-from fts.kernel.separable import (
-    BAR_DELAY,
-    condition_grid,
-    condition_partial_grid,
-    condition_scattered,
-    refuse_constant,
-)
+from fts.kernel.separable import BAR_DELAY, condition_grid
 from fts.kernel.travelling_search import choose_travelling
 from fts.observations import Observations
 
@@ -45,20 +40,19 @@ def condition(observations: Observations, *, progress: bool = True) -> Posterior
     """The process given the observations: on a sensor x frame grid, on one with holes, or anywhere."""
     if observations.grid is not None:
         return condition_grid(observations, progress=progress)
-    refuse_constant(observations.y)
+    separable.refuse_constant(observations.y)
     rng = np.random.default_rng(_SEED)
     with tqdm(desc="fit", unit="step", disable=not progress, delay=BAR_DELAY) as bar:
-        return condition_partial_grid(observations, rng, bar.update) or condition_scattered(
-            observations, rng, bar.update
-        )
+        partial = separable.condition_partial_grid(observations, rng, bar.update)
+        return partial or separable.condition_scattered(observations, rng, bar.update)
 
 
 @one_thread
 def condition_travelling(observations: Observations, *, progress: bool = True) -> Posterior:
     """The process given the observations, travelling where that predicts left-out samples clearly better."""
-    separable = condition(observations, progress=progress)
+    resting = condition(observations, progress=progress)
     with tqdm(desc="speeds", unit="step", disable=not progress, delay=BAR_DELAY) as bar:
-        return choose_travelling(observations, separable, bar.update)
+        return choose_travelling(observations, resting, bar.update)
 
 
 @one_thread
@@ -94,19 +88,15 @@ def freeze(posterior: Posterior, observations: Observations) -> FrozenField:
 def _expand(posterior: Posterior, tolerance: float) -> tuple[list[Basis], np.ndarray]:
     """Bases long enough for the posterior mean, and its coefficients."""
     domain = posterior.domain
-    limits = zip((*domain.low, domain.t0), (*domain.high, domain.t1), (*domain.periodic, False), strict=True)
-    bases = [Basis(*limit, _SHORTEST + limit[2]) for limit in limits]
+    bases = [Basis(*limit, _SHORTEST + limit[2]) for limit in domain.axes]
     lengths = [length for chosen in posterior.choice.kernels for length in chosen.lengths]
     # Sixteen functions per length scale resolve the kernel itself: what is left beyond them is rounding.
     most = [16 * extent / length for extent, length in zip(domain.extents, lengths, strict=True)]
     while True:
         series = _series(posterior, bases)
         # A series is long enough when its last quarter can be dropped.
-        short = [
-            i
-            for i, basis in enumerate(bases)
-            if basis.size < most[i] and _kept(_power(series, i), _TRIM * tolerance) > 3 * basis.size // 4
-        ]
+        kept = [_kept(_power(series, i), _TRIM * tolerance) for i in range(len(bases))]
+        short = [i for i, b in enumerate(bases) if b.size < most[i] and kept[i] > 3 * b.size // 4]
         if not short:
             return bases, series
         for i in short:

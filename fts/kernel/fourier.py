@@ -154,9 +154,7 @@ class FourierBasis:
         c[np.ix_(*rows, np.arange(doubled[-1] + 1))] = _crop(sums, doubled)[..., doubled[-1] :]
         return np.asarray(fft.irfftn(c, self.grid))
 
-    def values(
-        self, theta: Sequence[np.ndarray], series: Float[np.ndarray, "..."]
-    ) -> Float[np.ndarray, " n"]:
+    def values(self, theta: Sequence[np.ndarray], series: np.ndarray) -> Float[np.ndarray, " n"]:
         """The function at scattered angles."""
         half = self.to_complex(series, padded=False)
         low = np.conj(np.flip(half[..., 1:], axis=-1))

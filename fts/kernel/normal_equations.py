@@ -22,19 +22,8 @@ import numpy as np
 from jaxtyping import Bool, Complex, Float, Int
 
 from fts.domain import Domain, grid_points
-from fts.kernel.covariance import (
-    FAMILIES,
-    Kernel,
-    SampleAxis,
-    Spectrum,
-    decompose,
-    factors,
-    feature_weights,
-    fourier_features,
-    multiply,
-    rotate,
-    sample_frequencies,
-)
+from fts.kernel import covariance
+from fts.kernel.covariance import FAMILIES, Kernel, SampleAxis, Spectrum, decompose, multiply
 from fts.kernel.fourier import Circle, FourierBasis, circle, fourier_sums, trigonometric
 from fts.observations import Observations, tensor_axes, unique_rows
 
@@ -97,17 +86,14 @@ def arrange_samples(
     x: Float[np.ndarray, "n d"], t: Float[np.ndarray, " n"], domain: Domain, grouping: str
 ) -> SampleLayout:
     """Samples in groups of sensors or frames, or ("") in none."""
-    ends = zip((*domain.low, domain.t0), (*domain.high, domain.t1), (*domain.periodic, False), strict=True)
-    *space, time = (circle(*end) for end in ends)
-    *extents, duration = domain.extents
+    *space, time = (circle(*end) for end in domain.axes)
     axis = group = None
     if grouping == "sensors":
         points, group = unique_rows(x)
-        periods = tuple(e if closed else None for e, closed in zip(extents, domain.periodic, strict=True))
-        axis = SampleAxis(points, tuple(extents), periods)
+        axis, _ = covariance.factors(points, None, t, domain)
     elif grouping == "frames":
         frames, group = np.unique(t, return_inverse=True)
-        axis = SampleAxis(frames[:, None], (duration,), (None,))
+        _, axis = covariance.factors(x, None, frames, domain)
     empty = SampleLayout(domain, axis, group, (), (), grouping)
     circles, columns = empty.along_fourier(space, time), empty.along_fourier(list(x.T), t)
     angles = tuple(c.angles(column) for c, column in zip(circles, columns, strict=True))
@@ -135,9 +121,8 @@ class FourierSums:
 
     def of(self, values: Float[np.ndarray, " n"], most: Sequence[int]) -> Complex[np.ndarray, "..."]:
         """Sums of values of the samples up to the wavenumbers."""
-        return np.stack(
-            [fourier_sums([a[rows] for a in self.layout.theta], values[rows], most) for rows in self._rows]
-        )
+        theta = self.layout.theta
+        return np.stack([fourier_sums([a[rows] for a in theta], values[rows], most) for rows in self._rows])
 
 
 @dataclass(frozen=True)
@@ -257,10 +242,8 @@ def assemble(sums: FourierSums, kernels: tuple[Kernel, ...], nugget: float) -> N
     layout = sums.layout
     spectrum = _group_spectrum(layout, kernels)
     coefficients, basis = resolved_modes(layout, kernels, nugget, len(spectrum.values))
-    roots = tuple(
-        np.sqrt(np.concatenate([c[: m + 1], c[1 : m + 1]]))
-        for c, m in zip(coefficients, basis.most, strict=True)
-    )
+    kept = [c[: m + 1] for c, m in zip(coefficients, basis.most, strict=True)]
+    roots = tuple(np.sqrt(np.concatenate([c, c[1:]])) for c in kept)
     ones, values = sums.up_to(basis.most)
     density = np.stack([basis.density(each) for each in ones])
     least = _NEGLIGIBLE * nugget / layout.count
@@ -344,9 +327,8 @@ class MeanFunction:
         kernel = self.layout.group_kernel(self.kernels)
         down = self.spectrum.vectors / np.sqrt(self.spectrum.values)
         blocks = [points[i : i + _BLOCK] for i in range(0, len(points), _BLOCK)]
-        return np.tensordot(
-            np.concatenate([axis.cross(block, kernel) @ down for block in blocks]), self.series, 1
-        )
+        columns = [axis.cross(block, kernel) @ down for block in blocks]
+        return np.tensordot(np.concatenate(columns), self.series, 1)
 
 
 def mean_function(system: NormalEquations, z: np.ndarray) -> MeanFunction:
@@ -355,9 +337,7 @@ def mean_function(system: NormalEquations, z: np.ndarray) -> MeanFunction:
     return MeanFunction(system.layout, system.kernels, system.basis, system.spectrum, series)
 
 
-def apply_along_axes(
-    tensor: Float[np.ndarray, "..."], matrices: Sequence[np.ndarray]
-) -> Float[np.ndarray, "..."]:
+def apply_along_axes(tensor: np.ndarray, matrices: Sequence[np.ndarray]) -> np.ndarray:
     """The tensor with one matrix applied along each axis, in products that copy nothing."""
     for matrix in matrices:  # the first axis goes, its image comes last
         product = tensor.reshape(matrix.shape[1], -1).T @ matrix.T
@@ -373,10 +353,12 @@ def draw_prior(
     if layout.axis is None:
         z = system.root * rng.standard_normal((1, *shape))
         return z, z
-    frequencies = sample_frequencies(layout.axis, layout.group_kernel(system.kernels), rng)
-    weights = feature_weights((int(np.prod(shape)),), rng).T
+    frequencies = covariance.sample_frequencies(layout.axis, layout.group_kernel(system.kernels), rng)
+    weights = covariance.feature_weights((int(np.prod(shape)),), rng).T
     known, there = (
-        np.real(fourier_features(layout.axis, points, frequencies) @ weights).reshape(len(points), *shape)
+        np.real(covariance.fourier_features(layout.axis, points, frequencies) @ weights).reshape(
+            len(points), *shape
+        )
         for points in (layout.axis.points, wanted)
     )
     return system.root * known, system.root * there
@@ -431,18 +413,17 @@ class MaskedNormalEquations:
 
     def project(self, values: np.ndarray) -> np.ndarray:
         """lambda^1/2 V^T M values."""
-        return self.root * rotate(np.where(self.known, values, 0), self.spectra)
+        return self.root * covariance.rotate(np.where(self.known, values, 0), self.spectra)
 
     def solve(self, values: np.ndarray, tolerance: float = 1e-8, most: int = 1000) -> Solution:
         """White coefficients given values at the samples."""
         diagonal = self.known.mean() * self.root**2 + self.nugget
-        return conjugate_gradients(
-            lambda z: self.project(self.at_samples(z)) + self.nugget * z,
-            lambda r: r / diagonal,
-            self.project(values),
-            tolerance=tolerance,
-            most=most,
-        )
+
+        def apply(z: np.ndarray) -> np.ndarray:
+            return self.project(self.at_samples(z)) + self.nugget * z
+
+        right = self.project(values)
+        return conjugate_gradients(apply, lambda r: r / diagonal, right, tolerance=tolerance, most=most)
 
     def weights(self, z: np.ndarray) -> np.ndarray:
         """Weights of the kernels at the points of the grid, in its eigenbasis: lambda^-1/2 z."""
@@ -475,7 +456,7 @@ def partial_grid(observations: Observations, standardized: Float[np.ndarray, " n
         return None
     values, known = np.zeros((2, len(sensors), len(frames)))
     values[row, column], known[row, column] = standardized, 1
-    parts = factors(sensors, tensor_axes(sensors), frames, observations.domain)
+    parts = covariance.factors(sensors, tensor_axes(sensors), frames, observations.domain)
     shape = tuple(len(part.points) for part in parts)
     return PartialGrid(parts, known.reshape(shape) > 0, values.reshape(shape))
 

@@ -165,9 +165,8 @@ def _draw_errors(
     """Bases that resolve the kernels, and the series of `count` errors."""
     domain, d = posterior.domain, posterior.domain.dimension - 1
     lengths = [length for kernel in posterior.choice.kernels for length in kernel.lengths]
-    ends = zip((*domain.low, domain.t0), (*domain.high, domain.t1), (*domain.periodic, False), strict=True)
     bases = []
-    for (low, high, closed), length in zip(ends, lengths, strict=True):
+    for (low, high, closed), length in zip(domain.axes, lengths, strict=True):
         size = int(np.clip(_PER_LENGTH[d] * (high - low) / length, _FEWEST, _MOST[d]))
         bases.append(Basis(low, high, closed, size + (closed and size % 2 == 0)))
     nodes = [basis.nodes for basis in bases]

@@ -58,8 +58,7 @@ class AxisModes:
 
 def circles(domain: Domain) -> tuple[Circle, ...]:
     """The spatial axes, closed."""
-    ends = zip(domain.low, domain.high, domain.periodic, strict=True)
-    return tuple(circle(*end) for end in ends)
+    return tuple(circle(*end) for end in domain.axes[:-1])
 
 
 def axis_modes(
@@ -186,9 +185,7 @@ class _Modes:
         moving = np.exp(1j * (x - np.outer(t, self.component.velocity)) @ self.k.T)
         return moving * self._decay(t)
 
-    def sum_on_grid(
-        self, amplitudes: Complex[np.ndarray, "T M"], axes: Sequence[np.ndarray]
-    ) -> Float[np.ndarray, "..."]:
+    def sum_on_grid(self, amplitudes: Complex[np.ndarray, "T M"], axes: Sequence[np.ndarray]) -> np.ndarray:
         """Re sum_k amplitude_k(t) e_k(x - c t) on the tensor grid of the axes."""
         *space, t = (np.asarray(axis, dtype=float) for axis in axes)
         rows = amplitudes * np.exp(-1j * np.outer(t, self.k @ np.array(self.component.velocity)))
@@ -207,9 +204,7 @@ def _gaussian(closed: Circle, length: float) -> tuple[Float[np.ndarray, " m"], F
     return k, series / series.sum()
 
 
-def _sum_axis_by_axis(
-    rows: np.ndarray, space: Sequence[np.ndarray], k: np.ndarray
-) -> Complex[np.ndarray, "..."]:
+def _sum_axis_by_axis(rows: np.ndarray, space: Sequence[np.ndarray], k: np.ndarray) -> np.ndarray:
     """Modes summed on the spatial axes, one after the other: those that share a first number together."""
     if len(space) == 1:
         return np.exp(1j * np.outer(space[0], k[:, 0])) @ rows.T

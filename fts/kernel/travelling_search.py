@@ -347,9 +347,7 @@ def _left_out_subset(observations: Observations, values: np.ndarray, worst: int,
     return Subset(_samples(observations, values, rows), rows_of_groups(group), rows)
 
 
-def _thinned(
-    grid: SensorGrid, observations: Observations, worst: int, most: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _thinned(grid: SensorGrid, observations: Observations, worst: int, most: int) -> tuple[np.ndarray, ...]:
     """Rows of every k-th frame, left out by sensor; or of every k-th sensor, left out by frame."""
     sensor = unique_rows(observations.x)[1]
     frame = np.searchsorted(grid.frames, observations.t)

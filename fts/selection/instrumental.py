@@ -74,18 +74,9 @@ def choose(moments: CrossMoments, params: TwoFieldsParams, one_field: Support = 
         risks = np.concatenate([risks, compare(moments, [support], folds)])
     winner = candidates.supports.index(support)
     fits = [moments.physical(each, fit(moments.cross, each)) for each in candidates.supports]
-    trace = Trace(
-        candidates,
-        tau=0.0,
-        stable=tuple(range(len(moments.library))),
-        fallback=False,
-        eligible=tuple(range(len(candidates.supports))),
-        xi=np.array(fits),
-        risks=risks,
-        admissible=admissible,
-        winner=winner,
-        reason=_reason(candidates, admissible, best, winner, risks),
-    )
+    reason = _reason(candidates, admissible, best, winner, risks)
+    stable, eligible = (tuple(range(len(each))) for each in (moments.library, candidates.supports))
+    trace = Trace(candidates, 0.0, stable, False, eligible, np.array(fits), risks, admissible, winner, reason)
     deviation = moments.physical(support, standard_errors(moments.cross, support))
     refit = Refit(fits[winner], deviation, float(risks[winner].mean()))
     return Selection(moments.library, fits[winner], "two fields", trace, {"cross": refit}, "cross")

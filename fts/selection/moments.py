@@ -119,9 +119,7 @@ def by_region(columns: Float[np.ndarray, "m J1"], region: Int[np.ndarray, " m"])
     return Moments(np.stack([part.T @ part for part in parts]))
 
 
-def cross_moments(
-    library: Library, rows: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]]
-) -> CrossMoments:
+def cross_moments(library: Library, rows: Iterable[tuple[np.ndarray, ...]]) -> CrossMoments:
     """The moments of columns [b, A] of two fields, given with the region of every row."""
     cross: dict[int, np.ndarray] = {}
     within: dict[int, np.ndarray] = {}

@@ -67,10 +67,8 @@ def with_refits(
     # Weighted rows lead where their variances are known. Compared in units of the columns, so that no
     # coefficient's physical unit decides.
     leading, norms = list(roots)[-1], np.linalg.norm(A, axis=0)
-    preferred = min(
-        (f"{leading}pooled", f"{leading}robust"),
-        key=lambda name: float(np.linalg.norm(fits[name].deviation * norms)),
-    )
+    names = (f"{leading}pooled", f"{leading}robust")
+    preferred = min(names, key=lambda name: float(np.linalg.norm(fits[name].deviation * norms)))
     return replace(selection, xi=fits[preferred].xi, refits=fits, preferred=preferred)
 
 
@@ -101,9 +99,7 @@ def root_weights(count: int, variances: Float[np.ndarray, " m"] | None) -> Float
     if variances is None:
         return np.ones(count)
     if variances.shape != (count,) or not (variances >= 0).all():
-        raise ValueError(
-            f"variances of shape {variances.shape} for {count} rows: give one, not negative, each"
-        )
+        raise ValueError(f"variances {variances.shape} for {count} rows: give one, not negative, for each")
     typical = float(np.median(variances))
     if typical == 0:
         return np.ones(count)

@@ -55,9 +55,7 @@ def normalize(A: Float[np.ndarray, "m J"], b: Float[np.ndarray, " m"]) -> Normal
     for name, values in (("A", A), ("b", b)):
         if not np.isfinite(values).all():
             index = tuple(int(i) for i in np.argwhere(~np.isfinite(values))[0])
-            raise ValueError(
-                f"{name}{list(index)} is {values[index]}: mend the field or drop the row or term"
-            )
+            raise ValueError(f"{name}{list(index)} is {values[index]}: mend the field, drop the row or term")
     # Scaled by the largest entry first, so that the squares of very small or large columns stay in range.
     largest = np.abs(A).max(axis=0)
     unit = A / np.where(largest > 0, largest, 1.0)

@@ -67,9 +67,8 @@ def beam_search(
         tried, risks = supports, kept
         if size + 1 < len(levels):
             longer = levels[size + 1][0]
-            shorter = np.unique(
-                np.concatenate([np.delete(longer, i, axis=1) for i in range(size + 2)]), axis=0
-            )
+            less = [np.delete(longer, i, axis=1) for i in range(size + 2)]
+            shorter = np.unique(np.concatenate(less), axis=0)
             tried = np.concatenate([tried, shorter])
             last = extension_risks(cross, within, shorter[:, :-1], reliability)
             risks = np.concatenate([risks, np.take_along_axis(last, shorter[:, -1:], axis=1)[:, 0]])

@@ -27,9 +27,8 @@ def build(
     """R_g + 1 + R_v weak systems of one field with independent phases, in the order of their roles."""
     rng = np.random.default_rng(params.phase_seed if seed is None else seed)
     count = params.generation + 1 + params.validation
-    return tuple(
-        assemble(field, library, weak, phase) for phase in phases(rng, count, field.domain.dimension)
-    )
+    drawn = phases(rng, count, field.domain.dimension)
+    return tuple(assemble(field, library, weak, phase) for phase in drawn)
 
 
 def select_from(
@@ -62,9 +61,7 @@ def roles(
 def generate(systems: Sequence[WeakSystem], params: SVWSParams) -> Candidates:
     """Steps 2 and 3: the supports STLSQ proposes over all generation systems and thresholds m lam0."""
     if not systems or not params.multipliers:
-        raise ValueError(
-            f"{len(systems)} systems and multipliers {params.multipliers}: one of each is needed"
-        )
+        raise ValueError(f"{len(systems)} systems and multipliers {params.multipliers}: give one of each")
     thresholds = tuple(multiplier * params.lam0 for multiplier in params.multipliers)
     proposals, known = np.empty((len(systems), len(thresholds)), dtype=np.int64), {}
     for r, system in enumerate(systems):
@@ -179,9 +176,8 @@ def minimum_risk(
     trace = without_filter(candidates, fit, validation, params)._traced()
     winner = int(np.argmin(trace.mu))
     reason = f"lowest mean validation risk, {trace.mu[winner]:.3g}"
-    return Selection(
-        candidates.library, trace.xi[winner], "minimum risk", replace(trace, winner=winner, reason=reason)
-    )
+    trace = replace(trace, winner=winner, reason=reason)
+    return Selection(candidates.library, trace.xi[winner], "minimum risk", trace)
 
 
 def majority(candidates: Candidates, fit: WeakSystem, params: SVWSParams) -> Selection:

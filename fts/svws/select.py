@@ -111,9 +111,8 @@ def prepare(
     seed: int | None = None,
 ) -> Prepared:
     """Settings for the field and the library, where none are given, and the systems built with them."""
-    validation.require_type(
-        Field, field, "field", "give a field, as fts.fit(observations) or fts.load_field('ks') return it"
-    )
+    remedy = "give a field, as fts.fit(observations) or fts.load_field('ks') return it"
+    validation.require_type(Field, field, "field", remedy)
     terms = resolve_library(library)
     terms.check_dimension(field.domain.dimension)
     published = published_settings(*origin(field))
@@ -153,14 +152,11 @@ def resolve_library(library: str | Sequence[str] | Library) -> Library:
     """The library a user means: a name of the paper's, a list of term texts, or one already made."""
     if isinstance(library, Library):
         return library
-    texts = (str, list, tuple)
-    validation.require_type(
-        texts, library, "library", "give a name like 'ks', or terms like ['u*u_x', 'u_xx']"
-    )
+    remedy = "give a name like 'ks', or terms like ['u*u_x', 'u_xx']"
+    validation.require_type((str, list, tuple), library, "library", remedy)
     if isinstance(library, str):
         if library not in LIBRARIES:
-            raise ValueError(
-                f"unknown library {library!r}: known are {', '.join(LIBRARIES)}; or give a list of terms"
-            )
+            known = ", ".join(LIBRARIES)
+            raise ValueError(f"unknown library {library!r}: known are {known}; or give a list of terms")
         return Library.parse(LIBRARIES[library])
     return Library.parse(library)

@@ -105,9 +105,8 @@ def select_prepared(fit: Fit, ready: Prepared, one_field: Selection, params: Two
         chosen, disagreed = _beside_whole_field(crossed, ready.with_variances(fit.variance), params)
         notes = {"fields": 2, "agreed": agreed} | disagreed
     elif moments is not None:
-        notes["said"] = (
-            f"halves of the samples agree on {agreed:.0%} of u_t, too little: one field, the paper's rule"
-        )
+        share = f"halves of the samples agree on {agreed:.0%} of u_t"
+        notes["said"] = f"{share}, too little: one field, the paper's rule"
     gap = unresolved(fit.posterior)
     notes["left_out"] = gap.error
     if gap.error > params.unresolved:
@@ -171,8 +170,8 @@ def unresolved(posterior: Posterior) -> Gap:
     The noise is in the errors of all axes; what one axis has beyond another is what its samples leave open.
     """
     errors = np.array(posterior.choice.errors)
-    dimension = posterior.domain.dimension
-    names = (*"xyz"[:dimension], "t") if len(errors) == dimension + 1 else ("space", "t")
+    names = posterior.domain.names
+    names = names if len(errors) == len(names) else ("space", "t")
     worst = int(np.argmax(errors))
     return Gap(names[worst], float(np.sqrt(errors[worst] ** 2 - errors.min() ** 2)))
 

@@ -73,10 +73,8 @@ class ThawedEquation:
         lines = [str(self.equation)]
         for term, value in zip(self.equation.terms, self.equation.coefficients, strict=True):
             lines.append(f"  {term}: {value:.6g} ± {self.standard_errors[str(term)]:.2g}")
-        lines.append(
-            f"misses the samples by {self.misfit:.3g}; the field estimates a noise of {self.noise:.3g}"
-        )
-        wanted = self.wanted.items()
+        noise, wanted = f"the field estimates a noise of {self.noise:.3g}", self.wanted.items()
+        lines.append(f"misses the samples by {self.misfit:.3g}; {noise}")
         lines += [f"- the samples ask for {name} ({ratio:.1f} standard errors)" for name, ratio in wanted]
         return "\n".join(lines)
 
@@ -88,12 +86,10 @@ def thaw_equation(
     if not len(equation.terms):
         raise ValueError("an empty equation moves nothing: select terms first")
     record, (thawed,) = multiple_shooting(fit, library, [equation.on(library)], params)
-    return describe_fit(record, thawed, library, params)
+    return describe_fit(record, thawed, library)
 
 
-def describe_fit(
-    record: Record, fit: TrajectoryFit, library: Library, params: ForecastParams = FORECAST
-) -> ThawedEquation:
+def describe_fit(record: Record, fit: TrajectoryFit, library: Library) -> ThawedEquation:
     """What a fit to the samples says of its equation, and of the terms of `library` that it leaves out."""
     errors, inside = standard_errors(fit), list(fit.support)
     ratios = {library.names[j]: abs(value) / error for j, (value, error) in score_tests(fit).items()}
@@ -102,7 +98,7 @@ def describe_fit(
         standard_errors={str(library[j]): float(errors[j]) for j in inside},
         misfit=fit.misfit,
         noise=record.noise,
-        wanted={name: ratio for name, ratio in ratios.items() if ratio >= params.wanted},
+        wanted={name: ratio for name, ratio in ratios.items() if ratio >= record.params.wanted},
         windows=len(record.windows),
     )
 
@@ -122,23 +118,22 @@ def compare_supports(
         new = [support for support in supports if support not in known][: params.proposals]
         for support in new:
             xi = second_order_coefficients(around, support)
-            known[support] = fit_trajectory(record, library, xi, params, around.states)
+            known[support] = fit_trajectory(record, library, xi, around.states)
             step()
 
     for _ in range(params.rounds):
-        best = _ranked(record, known, params)[0][1]
+        best = _ranked(record, known)[0][1]
         fit_all(best, second_order_search(best, params))
-        if _ranked(record, known, params)[0][1] is best:
+        if _ranked(record, known)[0][1] is best:
             fit_all(best, second_order_rivals(best, params))
-        if _ranked(record, known, params)[0][1] is best:
+        if _ranked(record, known)[0][1] is best:
             break
-    costs, fits = zip(*_ranked(record, known, params), strict=True)
+    costs, fits = zip(*_ranked(record, known), strict=True)
     return Comparison(library, record, fits, costs, params.per_term)
 
 
-def _ranked(
-    record: Record, known: dict[Support, TrajectoryFit | None], params: ForecastParams
-) -> list[tuple[float, TrajectoryFit]]:
+def _ranked(record: Record, known: dict[Support, TrajectoryFit | None]) -> list[tuple[float, TrajectoryFit]]:
+    params = record.params
     fits = [fit for fit in known.values() if fit is not None]
     # A term that does next to nothing explains the integrator's error, or the field's truncation.
     fits = [fit for fit in fits if fit.least_share >= params.least_share] or fits

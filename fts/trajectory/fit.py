@@ -33,6 +33,7 @@ _NOTHING = 1e-9  # weights below this are rounding
 _FINER = 2
 _SIZES = (32, 48, 64, 96, 128, 144, 192, 256, 320)
 _LOOKS = 33  # states of the frozen field that say how large a wave gets
+States = tuple[np.ndarray, ...]  # amplitudes, window by window
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Window:
 class Record:
     """Everything a fit needs that does not change with the equation."""
 
+    params: ForecastParams
     grid: PeriodicGrid
     waves: int
     spread: Float[np.ndarray, " unknowns"]  # prior deviations of a state's amplitudes
@@ -85,7 +87,7 @@ def resolved_record(
     # A wave may be as large as any shorter one that is seen, whatever the looks happened to meet.
     envelope = np.maximum.accumulate(sizes[waves:0:-1])[::-1]
     spread = np.concatenate([[3 * (sizes[0] + scale)], np.repeat(2 * envelope, 2)])
-    return Record(grid, waves, spread, (), noise, scale)
+    return Record(params, grid, waves, spread, (), noise, scale)
 
 
 def shooting_windows(
@@ -94,7 +96,6 @@ def shooting_windows(
     observations: Observations,
     count: int,
     steps: int,
-    params: ForecastParams,
     most: int | None = None,
 ) -> Record:
     """The record with its samples in `count` windows of equal length, of so many steps each.
@@ -105,7 +106,7 @@ def shooting_windows(
     edges = np.linspace(domain.t0, domain.t1, count + 1)
     spectra = _spectra(field, edges[:-1])[: record.waves + 1]
     taken = min(most or count, count)
-    rng, samples = np.random.default_rng(params.seed), params.most_samples // taken
+    rng, samples = np.random.default_rng(record.params.seed), record.params.most_samples // taken
     windows = []
     for i in np.linspace(0, count - 1, taken).round().astype(int).tolist():
         low, high = float(edges[i]), float(edges[i + 1])
@@ -114,9 +115,8 @@ def shooting_windows(
             continue
         chosen = np.sort(rng.permutation(inside)[:samples])
         waves = 2 * spectra[1:, i]
-        start = np.concatenate(
-            [np.real(spectra[:1, i]), np.column_stack([np.real(waves), -np.imag(waves)]).ravel()]
-        )
+        pairs = np.column_stack([np.real(waves), -np.imag(waves)])
+        start = np.concatenate([np.real(spectra[:1, i]), pairs.ravel()])
         step = (high - low) / steps
         read, weigh = _interpolation((t[chosen] - low) / step, steps)
         rows = record.grid.rows(observations.x[chosen, 0])
@@ -162,7 +162,7 @@ class TrajectoryFit:
 
     support: Support
     xi: Float[np.ndarray, " J"]
-    states: tuple[np.ndarray, ...]  # amplitudes each window begins with
+    states: States  # that the windows begin with
     square: float  # sum of the squared residuals
     freedom: float  # samples less fitted numbers
     prior: float  # what the states cost, in squared deviations
@@ -192,7 +192,7 @@ class Linearization:
     """Coefficients and states, what they leave of the samples, and the tangents there."""
 
     xi: Float[np.ndarray, " J"]
-    states: tuple[np.ndarray, ...]
+    states: States
     residuals: tuple[np.ndarray, ...]
     tangents: tuple[np.ndarray, ...]  # [n, unknowns of the state + terms] per window
 
@@ -222,9 +222,7 @@ def multiple_shooting(
     """The record in windows, and every start that can be integrated fitted to it; `step` follows each fit."""
     observations, domain = fit.observations, fit.observations.domain
     if domain.dimension != 1 or not domain.periodic[0]:
-        raise NotApplicable(
-            "an equation is followed on one periodic axis: say domain=... with periodic=(True,)"
-        )
+        raise NotApplicable("an equation is followed on one periodic axis: say domain= with periodic=(True,)")
     whole = resolved_record(fit.field, observations, fit.noise, params)
     if whole is None:
         raise NotApplicable(f"the field has more than {params.most_waves} waves: follow a shorter axis")
@@ -235,7 +233,7 @@ def multiple_shooting(
     per_step = (len(whole.spread) + len(library) + 1) * whole.grid.points
     shortest = -(-steps // params.windows[-1])
     if shortest * per_step > params.budget:
-        raise NotApplicable(f"a stretch of {shortest} steps costs too much: follow a shorter record")
+        raise NotApplicable(f"a window of {shortest} steps costs too much: follow a shorter record")
     kept: tuple[Record, tuple[TrajectoryFit, ...]] | None = None
     least = np.inf
     for count in params.windows:
@@ -243,8 +241,8 @@ def multiple_shooting(
         affordable = params.budget // (each * per_step)
         if not affordable:
             continue
-        record = shooting_windows(whole, fit.field, observations, count, each, params, affordable)
-        fits = _fitted(record, library, starts, params, step, patient=last)
+        record = shooting_windows(whole, fit.field, observations, count, each, affordable)
+        fits = _fitted(record, library, starts, step, patient=last)
         misfit = min((each.misfit for each in fits), default=np.inf)
         if misfit < params.better * least:
             kept, least = (record, fits), misfit
@@ -261,13 +259,13 @@ def _fitted(
     record: Record,
     library: Library,
     starts: Sequence[np.ndarray],
-    params: ForecastParams,
     step: Callable[[], object],
     *,
     patient: bool,
 ) -> tuple[TrajectoryFit, ...]:
     """Starts fitted that one pass brings near; none where it tells that windows so long are too long."""
-    probes = [gauss_newton(record, library, xi, replace(params, passes=1)) for xi in starts]
+    params, once = record.params, replace(record, params=replace(record.params, passes=1))
+    probes = [gauss_newton(once, library, xi) for xi in starts]
     reached = [probe for probe in probes if probe is not None]
     least = min((probe.square for probe in reached), default=np.inf)
     # Noise is no sign that an equation was lost.
@@ -276,25 +274,21 @@ def _fitted(
     fits = []
     for probe in reached:
         if probe.square <= params.near**2 * least:
-            fits.append(fit_trajectory(record, library, probe.xi, params, probe.states))
+            fits.append(fit_trajectory(record, library, probe.xi, probe.states))
             step()
     return tuple(fit for fit in fits if fit is not None)
 
 
 def fit_trajectory(
-    record: Record,
-    library: Library,
-    xi: Float[np.ndarray, " J"],
-    params: ForecastParams,
-    states: tuple[np.ndarray, ...] | None = None,
+    record: Record, library: Library, xi: Float[np.ndarray, " J"], states: States | None = None
 ) -> TrajectoryFit | None:
     """The support of `xi` fitted from there on, and from `states`; None where it cannot be integrated."""
-    best = gauss_newton(record, library, xi, params, states)
-    resolved = best and _linearize(record, library, best.xi, _resolved_states(record, best, params))
+    best = gauss_newton(record, library, xi, states)
+    resolved = best and _linearize(record, library, best.xi, _resolved_states(record, best))
     if best is None or resolved is None:
         return None
     best = replace(best, tangents=resolved.tangents)
-    normal, inside = _normal_equations(record, best, _variance(record, best, params)), np.flatnonzero(xi)
+    normal, inside = _normal_equations(record, best, _variance(record, best)), np.flatnonzero(xi)
     along = [tangents[:, len(record.spread) :] for tangents in best.tangents]
     return TrajectoryFit(
         support=tuple(int(j) for j in inside),
@@ -310,11 +304,7 @@ def fit_trajectory(
 
 
 def gauss_newton(
-    record: Record,
-    library: Library,
-    xi: Float[np.ndarray, " J"],
-    params: ForecastParams,
-    states: tuple[np.ndarray, ...] | None = None,
+    record: Record, library: Library, xi: Float[np.ndarray, " J"], states: States | None = None
 ) -> Linearization | None:
     """Where the support of `xi` is after some steps; terms left out, tangents too, take no part in them."""
     inside = np.flatnonzero(xi)
@@ -323,8 +313,8 @@ def gauss_newton(
     restricted = Library(tuple(library[int(j)] for j in inside))
     begin = states or tuple(window.start for window in record.windows)
     point = _linearize(record, restricted, np.asarray(xi, dtype=float)[inside], begin)
-    for _ in range(params.passes):
-        moved = point and _gauss_newton_step(record, restricted, point, params)
+    for _ in range(record.params.passes):
+        moved = point and _gauss_newton_step(record, restricted, point)
         if moved is None:
             break
         point = moved
@@ -335,34 +325,32 @@ def gauss_newton(
     return replace(point, xi=whole)
 
 
-def _resolved_states(record: Record, at: Linearization, params: ForecastParams) -> tuple[np.ndarray, ...]:
+def _resolved_states(record: Record, at: Linearization) -> States:
     """The states without waves that are no larger than their own uncertainty.
 
     Noise in a short wave would pass for knowledge of what derivatives do to it.
     """
-    variance, size, kept = _variance(record, at, params), len(record.spread), []
+    variance, size, kept = _variance(record, at), len(record.spread), []
     for state, tangents in zip(at.states, at.tangents, strict=True):
         along = tangents[:, :size]
         known = np.diag(np.linalg.inv(along.T @ along / variance + np.diag(record.spread**-2.0)))
         pairs, errors = state[1:].reshape(-1, 2), known[1:].reshape(-1, 2)
-        visible = (pairs**2).sum(axis=1) > params.visible**2 * errors.mean(axis=1)
+        visible = (pairs**2).sum(axis=1) > record.params.visible**2 * errors.mean(axis=1)
         kept.append(np.concatenate([state[:1], (pairs * visible[:, None]).ravel()]))
     return tuple(kept)
 
 
 # The thaw of a symbolic form halves its steps likewise, on dense normal equations of one window: what both
 # have in common is three lines.
-def _gauss_newton_step(
-    record: Record, library: Library, point: Linearization, params: ForecastParams
-) -> Linearization | None:
+def _gauss_newton_step(record: Record, library: Library, point: Linearization) -> Linearization | None:
     """One step, halved until samples and prior are fitted no worse; None when there is none."""
-    variance = _variance(record, point, params)
+    variance = _variance(record, point)
     normal = _normal_equations(record, point, variance)
     step = np.linalg.lstsq(normal.information, normal.score, rcond=None)[0]
     solved = [np.linalg.solve(H, np.column_stack([cross, g])) for H, cross, g in normal.windows]
     moves = [columns[:, -1] - columns[:, :-1] @ step for columns in solved]
     gains = [g @ columns[:, -1] for (_, _, g), columns in zip(normal.windows, solved, strict=True)]
-    if step @ normal.score + sum(gains) < params.settled:
+    if step @ normal.score + sum(gains) < record.params.settled:
         return None
     before = _objective(record, point, variance)
     for halving in range(_HALVINGS):
@@ -390,13 +378,12 @@ def _normal_equations(record: Record, at: Linearization, variance: float) -> _No
         score = score + by.T @ residual / variance - cross.T @ solved[:, J]
         fitted += size - float(np.trace(solved[:, J + 1 :]))
         windows.append((H, cross, gradient))
-    return _NormalEquations(
-        np.asarray(information), np.asarray(score), tuple(windows), record.samples - fitted
-    )
+    freedom = record.samples - fitted
+    return _NormalEquations(np.asarray(information), np.asarray(score), tuple(windows), freedom)
 
 
 def _linearize(
-    record: Record, library: Library, xi: np.ndarray, states: tuple[np.ndarray, ...], *, tangents: bool = True
+    record: Record, library: Library, xi: np.ndarray, states: States, *, tangents: bool = True
 ) -> Linearization | None:
     """Residuals there, and tangents where wanted; None where the state grows out of all bounds."""
     flow, solutions = Flow(library, xi, record.grid), []
@@ -410,9 +397,7 @@ def _linearize(
                 return None
     if not all(np.abs(columns).max(initial=0) < _LARGEST for columns in solutions):
         return None
-    residuals = tuple(
-        window.y - columns[:, 0] for window, columns in zip(record.windows, solutions, strict=True)
-    )
+    residuals = tuple(w.y - columns[:, 0] for w, columns in zip(record.windows, solutions, strict=True))
     return Linearization(xi, states, residuals, tuple(columns[:, 1:] for columns in solutions))
 
 
@@ -433,9 +418,9 @@ def _at_samples(window: Window, flow: Flow, state: np.ndarray, waves: int, tange
     return columns
 
 
-def _variance(record: Record, at: Linearization, params: ForecastParams) -> float:
+def _variance(record: Record, at: Linearization) -> float:
     """The noise is what the residual shows; where there is none, the integrator's error."""
-    return max(at.square / record.samples, (params.least_noise * record.scale) ** 2)
+    return max(at.square / record.samples, (record.params.least_noise * record.scale) ** 2)
 
 
 def _objective(record: Record, at: Linearization, variance: float) -> float:

@@ -178,7 +178,8 @@ class Flow:
         u, total = values[0], np.zeros_like(v)
         if not np.abs(u).max() <= most:
             raise Unbounded(f"the state grew beyond {most:.3g}: the equation cannot be integrated from there")
-        wanted = sorted({self._kinds[j] for j in self._wanted(len(v))})
+        terms = self._nonlinear if len(v) > 1 else [j for group in self._products.values() for j in group]
+        wanted = sorted({self._kinds[j] for j in terms})
         powers = {j: np.broadcast_to(self.library[j].q(u), u.shape) for j in wanted}
         for members in self._products.values():
             inside = values * sum(self._weight(j) * self._slopes[j](u) for j in members)
@@ -188,10 +189,6 @@ class Flow:
         if len(v) > 1:
             self._add_sources(total, v[0], powers)
         return total * self._kept
-
-    def _wanted(self, rows: int) -> list[int]:
-        in_play = [j for members in self._products.values() for j in members]
-        return self._nonlinear if rows > 1 else in_play
 
     def _add_sources(self, total: np.ndarray, state: np.ndarray, powers: dict[int, np.ndarray]) -> None:
         """D_j q_j(u) in the row of every coefficient."""

@@ -69,7 +69,7 @@ def test_no_column_is_assembled_twice_and_no_field_fitted_twice(case, monkeypatc
 def test_what_was_made_on_the_way_is_kept():
     result = fts.discover(*_open_axis(), progress=False)
     assert result.prepared.library.names == ("u", "u_x", "u_xx", "u_xxxx")
-    assert result.evidence.names == result.prepared.library.names
+    assert result.evidence.library == result.prepared.library
     assert result.fit.variance is result.fit.variance
 
 

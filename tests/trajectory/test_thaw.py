@@ -97,15 +97,9 @@ def _field_and_samples(rng, noise, terms=("u*u_x", "u_xx"), values=(-1.0, 0.1), 
 def test_coefficients_reach_the_noise_and_their_errors_are_honest(rng):
     field, observations = _field_and_samples(rng, 0.1)
     xi = np.array([0, 0, 0, 0, -0.8, 0.15, 0, 0])
-    record = shooting_windows(
-        resolved_record(field, observations, field.made.noise_estimate, FORECAST),
-        field,
-        observations,
-        1,
-        96,
-        FORECAST,
-    )
-    found = fit_trajectory(record, LIBRARY, xi, FORECAST)
+    whole = resolved_record(field, observations, field.made.noise_estimate, FORECAST)
+    record = shooting_windows(whole, field, observations, 1, 96)
+    found = fit_trajectory(record, LIBRARY, xi)
     assert found is not None
     errors = standard_errors(found)[[4, 5]]
     assert np.all(errors < 0.05)
@@ -144,7 +138,7 @@ def test_windows_share_the_samples_without_counting_one_twice(rng):
     field, observations = _field_and_samples(rng, 0.0)
     record = resolved_record(field, observations, field.made.noise_estimate, FORECAST)
     for count in (1, 2, 4):
-        divided = shooting_windows(record, field, observations, count, 24, FORECAST)
+        divided = shooting_windows(record, field, observations, count, 24)
         assert divided.samples == len(observations)
         read = [np.concatenate(one.read) for one in divided.windows]
         assert all(
@@ -177,9 +171,7 @@ def test_a_wave_of_noise_says_nothing_of_derivatives(rng):
     record = resolved_record(field, observations, field.made.noise_estimate, FORECAST)
     assert record is not None
     assert record.waves > 1
-    found = fit_trajectory(
-        shooting_windows(record, field, observations, 1, 96, FORECAST), LIBRARY, _xi(u_x=-2.0), FORECAST
-    )
+    found = fit_trajectory(shooting_windows(record, field, observations, 1, 96), LIBRARY, _xi(u_x=-2.0))
     assert found is not None
     third = LIBRARY.index("u_xxx")
     value, error = score_tests(found)[third]
