@@ -26,7 +26,7 @@ from fts.discovery.evidence import (
     gather,
 )
 from fts.discovery.trajectory_test import judge_by_trajectory, missing_terms_reason, widened
-from fts.discovery.verdict import Verdict, not_identifiable, state_verdict, with_reasons
+from fts.discovery.verdict import MORE_SAMPLES, Verdict, not_identifiable, state_verdict, with_reasons
 from fts.domain import Domain
 from fts.equations.equation import Equation
 from fts.fields.frozen import FrozenField
@@ -215,10 +215,8 @@ def _judge(fit: Fit, ready: Prepared, params: VerdictParams, *, progress: bool) 
         verdict = with_reasons(verdict, _missing_terms(fit, ready, drawn, verdict, params))
     else:
         selection, verdict, comparison = integrated
-    doubts = (
-        (*_too_few(len(fit.observations)), *_travels(selection)) if verdict.status == "identified" else ()
-    )
-    verdict = with_reasons(verdict, doubts)
+    if verdict.status == "identified":
+        verdict = with_reasons(verdict, (*_too_few(len(fit.observations)), *_travels(selection)))
     return Discovery(fit.observations, fit.field, selection, verdict, fit, ready, judged.evidence, comparison)
 
 
@@ -261,7 +259,7 @@ def _check_by_halves(fit: Fit, ready: Prepared, judged: Judged) -> tuple[Selecti
     if chosen.support != selection.support:
         reasons.append(
             f"fields of disjoint halves of the samples say {chosen.equation}, the whole field "
-            f"{selection.equation}: what differs may be noise; add samples, or measure with less noise"
+            f"{selection.equation}: what differs may be noise; {MORE_SAMPLES}"
         )
     return chosen, with_reasons(verdict, reasons)
 

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from fts.discovery.evidence import VerdictParams
-from fts.discovery.verdict import SHOWN, Rival, Status, Verdict, with_reasons
+from fts.discovery.verdict import MORE_SAMPLES, MORE_WAVES, SHOWN, Rival, Status, Verdict, with_reasons
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
 from fts.fitting import Fit
@@ -95,8 +95,7 @@ def _objections(tests: TrajectoryTests, proposed: Selection, params: VerdictPara
     if cost_of_proposed - least < params.rival_gap:
         return []
     better = _equation(comparison.library, comparison.best)
-    remedy = "add samples, or measure with less noise"
-    return [f"integrated over a part of the record, {better} follows the samples better; {remedy}"]
+    return [f"integrated over a part of the record, {better} follows the samples better; {MORE_SAMPLES}"]
 
 
 def _support(selection: Selection) -> tuple[int, ...]:
@@ -172,10 +171,7 @@ def state_verdict(tests: TrajectoryTests, params: VerdictParams) -> Verdict:
     if tests.open:
         names = ", ".join(library.names[j] for j in tests.open[:SHOWN])
         names += f" and {len(tests.open) - SHOWN} more" if len(tests.open) > SHOWN else ""
-        reasons.append(
-            f"{names} cannot be excluded: the samples do not bound their part; add samples, or measure with "
-            "less noise"
-        )
+        reasons.append(f"{names} cannot be excluded: the samples do not bound their part; {MORE_SAMPLES}")
     record = tests.comparison.record
     square = record.samples * record.scale**2
     rivals = (tests.comparison.fits[i] for i in tests.rivals[:SHOWN])
@@ -236,7 +232,7 @@ def _refusals(tests: TrajectoryTests, failed: set[str]) -> list[str]:
     if "significance" in failed:
         ratios = np.abs(best.xi) / np.maximum(standard_errors(best), _TINY)
         names = ", ".join(f"{tests.comparison.library.names[j]} ({ratios[j]:.1f})" for j in best.support)
-        reasons.append(f"coefficients in standard errors: {names}; add samples, or measure with less noise")
+        reasons.append(f"coefficients in standard errors: {names}; {MORE_SAMPLES}")
     return reasons
 
 
@@ -244,14 +240,13 @@ def _exchange(tests: TrajectoryTests, other: TrajectoryFit, params: VerdictParam
     names, best = tests.comparison.library.names, tests.comparison.best
     gone = [j for j in best.support if j not in other.support]
     new = [j for j in other.support if j not in best.support]
-    remedy = "measure another initial state, with more wavenumbers or amplitudes, or with less noise"
     known = best.information
     for i, j in product(gone, new):
         if abs(known[i, j]) > params.alike * np.sqrt(known[i, i] * known[j, j]):
-            return f"{names[i]} and {names[j]} cannot be told apart: they move the state alike; {remedy}"
+            return f"{names[i]} and {names[j]} cannot be told apart: they move the state alike; {MORE_WAVES}"
     instead = f", with {' and '.join(names[j] for j in new)} instead" if new else ""
     without = " and ".join(names[j] for j in gone)
-    return f"without {without} another equation follows the samples as well{instead}; {remedy}"
+    return f"without {without} another equation follows the samples as well{instead}; {MORE_WAVES}"
 
 
 def _equation(library: Library, fit: TrajectoryFit) -> Equation:

@@ -9,6 +9,8 @@ import numpy as np
 from fts.discovery.evidence import Evidence, SupportFit, SupportTests, VerdictParams
 from fts.equations.equation import Equation
 
+MORE_SAMPLES = "add samples, or measure with less noise"
+MORE_WAVES = "measure another initial state, with more wavenumbers or amplitudes, or with less noise"
 Status = Literal["identified", "ambiguous", "not identifiable"]
 # Rivals a reader is shown; there may be dozens.
 SHOWN = 5
@@ -92,10 +94,8 @@ def state_verdict(tests: SupportTests, evidence: Evidence, params: VerdictParams
 def _insignificant(evidence: Evidence, chosen: SupportFit, params: VerdictParams) -> str:
     values = zip(chosen.support, chosen.t_values, strict=True)
     weak = [f"{evidence.library.names[j]} ({t:.1f})" for j, t in values if t < params.significance]
-    return (
-        f"{', '.join(weak)}: coefficients of less than {params.significance:g} standard errors; "
-        "add samples, or measure with less noise"
-    )
+    least = f"{params.significance:g} standard errors"
+    return f"{', '.join(weak)}: coefficients of less than {least}; {MORE_SAMPLES}"
 
 
 def _exchanges(tests: SupportTests, evidence: Evidence, params: VerdictParams) -> list[str]:
@@ -113,18 +113,15 @@ def _exchanges(tests: SupportTests, evidence: Evidence, params: VerdictParams) -
             sentence += f", with {instead} instead" if new else ""
         if sentence not in sentences:
             sentences.append(sentence)
-    remedy = "measure another initial state, with more wavenumbers or amplitudes, or with less noise"
-    return [f"{sentence}; {remedy}" for sentence in sentences[:2]]
+    return [f"{sentence}; {MORE_WAVES}" for sentence in sentences[:2]]
 
 
 def _incomplete(tests: SupportTests, evidence: Evidence) -> str:
     chosen = set(tests.chosen.support)
     added = [j for larger in tests.additions for j in larger.support if j not in chosen]
     names = [evidence.library.names[j] for j in added]
-    return (
-        f"{', '.join(names)} cannot be excluded: the samples do not bound their part in u_t; add samples, or "
-        "measure with less noise"
-    )
+    excluded = f"{', '.join(names)} cannot be excluded"
+    return f"{excluded}: the samples do not bound their part in u_t; {MORE_SAMPLES}"
 
 
 def _rival(fit: SupportFit, evidence: Evidence) -> Rival:

@@ -93,9 +93,7 @@ class Expression:
             values = _evaluate(self, u)
         if not np.isfinite(values).all():
             largest = np.abs(u).max()
-            raise ValueError(
-                f"{self} is not finite on this field: max |u| is {largest:.3g}; drop or rescale it"
-            )
+            raise ValueError(f"{self} is not finite on this field, |u| <= {largest:.3g}: drop or rescale it")
         return values
 
     @cached_property

@@ -385,17 +385,13 @@ class TabulatedField:
         u = validation.real_array("u", self.u)
         for name, axis in zip(names, axes, strict=True):
             if axis.ndim != 1 or axis.size < LEAST_POINTS:
-                raise ValueError(
-                    f"axis {name} has shape {axis.shape}: give {LEAST_POINTS} or more points in a row"
-                )
+                raise ValueError(f"axis {name} has shape {axis.shape}: give {LEAST_POINTS} or more in a row")
             require_finite(name, axis)
             if not np.all(axis[1:] > axis[:-1]):
                 raise ValueError(f"axis {name} does not ascend: sort it, and u with it, and drop repetitions")
         sizes = tuple(axis.size for axis in axes)
         if u.shape != sizes:
-            raise ValueError(
-                f"u has shape {u.shape}, its axes {', '.join(names)} have {sizes}: make them agree"
-            )
+            raise ValueError(f"u has shape {u.shape}, its axes have {sizes}: make them agree")
         require_finite("u", u)
         for name, axis, (low, high, closed) in zip(names, axes, self.domain.axes, strict=True):
             if closed and axis[-1] - axis[0] >= high - low:

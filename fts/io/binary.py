@@ -41,10 +41,7 @@ _MAT_HEADER, _MAT_COMPRESSED = 128, 15
 _MAT_NUMBERS = ("double", "single", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)))
 SECONDS = 60
 MEMORY = 3 << 30  # address space: the libraries' own, and a few copies of the largest file that is read
-_START = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from fts.io.binary import main; main(sys.argv[2])"
-)
+_START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from fts.io.binary import main; main()"
 
 
 def read_isolated(ending: str, path: Path, columns: Columns) -> Arrays:
@@ -66,11 +63,11 @@ def read_isolated(ending: str, path: Path, columns: Columns) -> Arrays:
         if "refused" in answer:
             raise FileError(answer["refused"])
         for text in answer["warnings"]:
-            warnings.warn(text, FileWarning, stacklevel=2)
+            warnings.warn(text, formats.FileWarning, stacklevel=2)
         return {role: _load(Path(folder), role, role in answer["masked"]) for role in answer["roles"]}
 
 
-def main(text: str) -> None:
+def main() -> None:
     """The child: reads as it is told, writes .npy files and one line of JSON."""
     import resource  # not on platforms that start no processes
 
@@ -84,7 +81,7 @@ def main(text: str) -> None:
         try:
             arrays = read_binary(task["ending"], path, task["columns"])
         except OSError as error:
-            return _say({"refused": unreadable(path, error)})
+            return _say({"refused": formats.unreadable(path, error)})
         except FileError as error:
             return _say({"refused": str(error)})
     masked = [role for role, values in arrays.items() if np.ma.getmaskarray(values).any()]
@@ -92,7 +89,7 @@ def main(text: str) -> None:
         np.save(folder / f"{role}.npy", np.ma.getdata(values), allow_pickle=False)
         if role in masked:
             np.save(folder / f"{role}-mask.npy", np.ma.getmaskarray(values), allow_pickle=False)
-    sentences = [str(entry.message) for entry in caught if entry.category is FileWarning]
+    sentences = [str(entry.message) for entry in caught if entry.category is formats.FileWarning]
     _say({"roles": list(arrays), "masked": masked, "warnings": sentences})
 
 

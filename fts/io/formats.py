@@ -138,9 +138,7 @@ def _listing(names: Sequence[str]) -> str:
     return repr(shown) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
 
 
-def read_delimited(
-    path: Path, columns: Columns = None, decimal: str = ".", missing: Sequence[str] = ()
-) -> Arrays:
+def read_delimited(path: Path, columns: Columns, decimal: str, missing: Sequence[str]) -> Arrays:
     """Columns x, [y, [z,]] t, u of the text at `path`, rows without a value left out."""
     size = path.stat().st_size
     refuse_large(size, path.name)

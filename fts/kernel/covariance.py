@@ -211,9 +211,7 @@ def precision(spectra: Sequence[Spectrum], nugget: float) -> np.ndarray:
     return 1 / (functools.reduce(np.multiply.outer, [s.values for s in spectra]) + nugget)
 
 
-def sample_frequencies(
-    axis: SampleAxis, kernel: Kernel, rng: np.random.Generator
-) -> list[Float[np.ndarray, "k features"]]:
+def sample_frequencies(axis: SampleAxis, kernel: Kernel, rng: np.random.Generator) -> list[np.ndarray]:
     """Frequencies of random Fourier features per coordinate; two components where the axis is a circle."""
     family = FAMILIES[kernel.family]
     coordinates = zip(axis.periods, kernel.lengths, strict=True)

@@ -174,9 +174,7 @@ def _draw_errors(
     return tuple(bases), np.stack(errors)
 
 
-def _on_grid(
-    bases: Sequence[Basis], series: Float[np.ndarray, "..."], axes: Sequence[np.ndarray]
-) -> Float[np.ndarray, "..."]:
+def _on_grid(bases: Sequence[Basis], series: np.ndarray, axes: Sequence[np.ndarray]) -> np.ndarray:
     """Values of series on the tensor grid of the axes; leading axes of several series are carried along."""
     for i, (basis, axis) in enumerate(zip(bases, axes, strict=True), series.ndim - len(bases)):
         series = multiply(series, basis.at(axis, 0), i)

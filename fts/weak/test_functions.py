@@ -29,9 +29,7 @@ def patch_centers(domain: Domain, params: WeakParams, phase: Phase) -> list[Floa
     if len(phase) != domain.dimension + 1 or not ((phase >= 0) & (phase < 1)).all():
         raise ValueError(f"phase {phase}: give {domain.dimension + 1} fractions in [0, 1), one per axis")
     axes = zip(domain.axes, params.half_widths, params.patches, phase, strict=True)
-    return [
-        low + h + (np.arange(n) + shift) * (high - low - 2 * h) / n for (low, high, _), h, n, shift in axes
-    ]
+    return [low + h + (np.arange(n) + s) * (high - low - 2 * h) / n for (low, high, _), h, n, s in axes]
 
 
 def patch_nodes(centers: Sequence[Float[np.ndarray, " _"]], params: WeakParams) -> list[np.ndarray]:
