@@ -22,16 +22,8 @@ import numpy as np
 from scipy.io import loadmat, netcdf_file, whosmat
 
 from fts.containers import FileError
-from fts.io.formats import (
-    Columns,
-    FileWarning,
-    assign,
-    numbers,
-    refuse_large,
-    refuse_many,
-    unreadable,
-    warn_ignored,
-)
+from fts.io import formats
+from fts.io.formats import Arrays, Columns, assign, numbers, refuse_large, refuse_many, warn_ignored
 
 _UNPACKED_AT_ONCE = 1 << 20
 HDF5 = b"\x89HDF\r\n\x1a\n"  # how such a file begins
@@ -71,7 +63,7 @@ def main() -> None:
     """The child: reads as it is told, writes .npy files and one line of JSON."""
     import resource  # not on platforms that start no processes
 
-    task = json.loads(text)
+    task = json.loads(sys.argv[2])
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -336,7 +328,11 @@ def read_binary(ending: str, path: Path, columns: Columns) -> Arrays:
     """The arrays of a file with this ending; whatever a parser ends in is a FileError."""
     try:
         return BINARY[ending](path, columns)
-    except (FileError, FileWarning, PermissionError):  # a warning, where the caller makes errors of them
+    except (
+        FileError,
+        formats.FileWarning,
+        PermissionError,
+    ):  # a warning, where the caller makes errors of them
         raise
     # A damaged file ends in the parsers of other libraries in whatever they did not foresee.
     except Exception as error:

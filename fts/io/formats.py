@@ -213,7 +213,7 @@ class _Text:
             hint = "a column per sensor is headed by its position, the times before them by t"
             raise FileError(f"{error}; {hint}") from None
 
-    def _long(self, indices: dict[str, int], width: int, head: list[list[str]]) -> dict[str, np.ndarray]:
+    def _long(self, indices: dict[str, int], width: int, head: list[list[str]]) -> Arrays:
         collected = {role: array("d") for role in indices}
         self._append(collected, indices, width, iter(head))
         while lines := self._block():
@@ -280,9 +280,8 @@ class _Text:
             along = self._value(row[0], corner[0])
             for position, cell in zip(across, row[1:], strict=True):
                 if not self._is_missing(cell):
-                    for role, value in zip(
-                        (*corner, "u"), (along, position, self._value(cell, "u")), strict=True
-                    ):
+                    values = along, position, self._value(cell, "u")
+                    for role, value in zip(collected, values, strict=True):
                         collected[role].append(value)
             self._refuse_many(collected)
         if not collected["u"]:

@@ -11,16 +11,9 @@ from jaxtyping import Float
 from fts import validation
 from fts.containers import FileError
 from fts.domain import Domain
+from fts.io import formats
 from fts.io.binary import BINARY, read_binary, read_dataset, read_isolated
-from fts.io.formats import (
-    COORDINATES,
-    Columns,
-    FileWarning,
-    assign,
-    read_delimited,
-    unreadable,
-    warn_ignored,
-)
+from fts.io.formats import COORDINATES, Arrays, Columns, FileWarning, assign
 from fts.observations import Observations, require_finite, row_codes
 
 TEXT = (".csv", ".tsv", ".txt", ".dat")
@@ -102,8 +95,8 @@ def _read_table(table: Any, columns: Columns, where: str) -> Arrays:
     others = [
         text for text, name in names.items() if text not in roles.values() and _has_numbers(table[name])
     ]
-    warn_ignored(others, columns, where)
-    read: dict[str, np.ndarray] = {}
+    formats.warn_ignored(others, columns, where)
+    read: Arrays = {}
     for role, name in roles.items():
         values = table[names[name]]
         mask = np.ma.getmaskarray(values) if role == "u" and isinstance(values, np.ma.MaskedArray) else False
@@ -122,7 +115,7 @@ def _has_numbers(values: Any) -> bool:
     return array.dtype.kind in "iuf" and array.size > 1
 
 
-def _read_file(path: Path, columns: Columns, decimal: str, missing: Sequence[str]) -> dict[str, np.ndarray]:
+def _read_file(path: Path, columns: Columns, decimal: str, missing: Sequence[str]) -> Arrays:
     if path.exists() and not path.is_file():
         raise FileError(f"{path} is no regular file: copy the samples to one ({', '.join(ENDINGS)})")
     if not path.is_file():
@@ -135,12 +128,12 @@ def _read_file(path: Path, columns: Columns, decimal: str, missing: Sequence[str
         raise FileError(f"{path.name} has an unknown ending: save the samples as one of {', '.join(ENDINGS)}")
     try:
         if ending in TEXT:
-            return read_delimited(path, columns, decimal, missing)
+            return formats.read_delimited(path, columns, decimal, missing)
         _refuse_in_order(columns, path.name)
         read = read_isolated if ending in ISOLATED else read_binary
         arrays = read(ending, path, columns)
     except OSError as error:
-        raise FileError(unreadable(path, error)) from None
+        raise FileError(formats.unreadable(path, error)) from None
     return arrays | {"u": _without(arrays["u"], missing)}
 
 

@@ -80,14 +80,11 @@ def evaluate_at_points(
         if len(theta) <= _MOST_AXES:
             values[part] = np.real(_evaluate(angles, coefficients))
             continue
-        half = coefficients.shape[-1] // 2
-        values[part] = sum(
-            np.real(
-                _evaluate(angles[:-1], np.ascontiguousarray(coefficients[..., j]))
-                * np.exp(1j * k * angles[-1])
-            )
-            for j, k in enumerate(range(-half, half + 1))
-        )
+        total, half = np.zeros(len(angles[0])), coefficients.shape[-1] // 2
+        for j, k in enumerate(range(-half, half + 1)):
+            wave = _evaluate(angles[:-1], np.ascontiguousarray(coefficients[..., j]))
+            total += np.real(wave * np.exp(1j * k * angles[-1]))
+        values[part] = total
     return values
 
 
