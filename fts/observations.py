@@ -248,6 +248,5 @@ def require_finite(name: str, values: np.ndarray) -> None:
     bad = ~np.isfinite(values)
     if bad.any():
         index = tuple(int(i) for i in np.argwhere(bad)[0])
-        raise ValueError(
-            f"{name}{list(index)} is {values[index]}: drop or mend the sample, or blank its cell"
-        )
+        what = f"{name}{list(index)} is {values[index]}"
+        raise ValueError(f"{what}: drop the sample, mend it or leave its cell blank")

@@ -328,11 +328,8 @@ def read_binary(ending: str, path: Path, columns: Columns) -> Arrays:
     """The arrays of a file with this ending; whatever a parser ends in is a FileError."""
     try:
         return BINARY[ending](path, columns)
-    except (
-        FileError,
-        formats.FileWarning,
-        PermissionError,
-    ):  # a warning, where the caller makes errors of them
+    # A warning, where the caller makes errors of them.
+    except (FileError, formats.FileWarning, PermissionError):
         raise
     # A damaged file ends in the parsers of other libraries in whatever they did not foresee.
     except Exception as error:
