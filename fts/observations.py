@@ -19,6 +19,11 @@ LEAST_POINTS = 4
 _SMALLEST, _LARGEST = 1e-60, 1e60
 # Shifts and factors that mix the bits of a number (splitmix64).
 _MIXING = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
+# Coordinates computed in another order may stand one rounding outside, as a fraction of the extent.
+_SLACK = 1e-9
+# Both ends of a periodic axis are one point. They disagree where they differ by more than so many standard
+# deviations of noise, and by more than a sensor's bias, as a fraction of the values' deviation.
+_DEVIATIONS, _BIAS = 3.0, 0.2
 # Samples among which enough distinct frames and positions are looked for before all of them are.
 _FIRST_LOOK = 1000
 # Distinct rows are looked for among so many times the rows that would have to differ.
@@ -99,6 +104,8 @@ class Observations:
                 raise InsufficientData(
                     f"only {distinct} distinct {name}: a field needs at least {LEAST_POINTS}, add samples"
                 )
+        for axis in np.flatnonzero(self.domain.periodic):
+            self._refuse_unequal_ends(int(axis))
 
     def __len__(self) -> int:
         return self.y.size
@@ -160,8 +167,7 @@ class Observations:
 
     def _refuse_outside(self) -> None:
         for values, (low, high, _) in zip((*self.x.T, self.t), self.domain.axes, strict=True):
-            # Coordinates computed in another order may stand one rounding outside.
-            slack = 1e-9 * (high - low)
+            slack = _SLACK * (high - low)
             if values.size and (values.min() < low - slack or values.max() > high + slack):
                 i = int(np.argmax((values < low - slack) | (values > high + slack)))
                 sample = np.array((*self.x[i], self.t[i]))
@@ -181,6 +187,46 @@ class Observations:
         if counts.max() > 1:
             point = points[counts > 1][0]
             raise ValueError(f"{point} is sampled {counts.max()} times: average repeated measurements")
+
+    def _refuse_unequal_ends(self, axis: int) -> None:
+        """An error where samples of one point of a ring, taken at both its ends, disagree."""
+        low, high, place = self.domain.low[axis], self.domain.high[axis], self.x[:, axis]
+        slack = _SLACK * (high - low)
+        first, last = np.flatnonzero(place <= low + slack), np.flatnonzero(place >= high - slack)
+        if min(len(first), len(last)) < LEAST_POINTS:
+            return
+        columns = (*self.x.T, self.t)
+        codes = row_codes((*columns[:axis], *columns[axis + 1 :]))
+        _, i, j = np.intersect1d(codes[first], codes[last], return_indices=True)
+        if len(i) < LEAST_POINTS:
+            return
+        gap = float(np.sqrt(np.mean((self.y[last[j]] - self.y[first[i]]) ** 2)))
+        spread = float(self.y.std())
+        if gap <= _BIAS * spread:
+            return
+        noise = min(_noise_along(columns, line, self.y) for line in (axis, len(columns) - 1))
+        if gap > _DEVIATIONS * np.sqrt(2) * noise:
+            letter = "xyz"[axis]
+            raise ValueError(
+                f"samples at {letter} = {low:g} and {letter} = {high:g}, one point of a periodic axis, "
+                f"differ by {gap:.3g} where all deviate by {spread:.3g}: give the axis as not periodic, "
+                "or leave one end out"
+            )
+
+
+def _noise_along(columns: tuple[np.ndarray, ...], line: int, y: np.ndarray) -> float:
+    """An upper bound of the noise: what linear interpolation between neighbors along a coordinate leaves."""
+    codes = row_codes((*columns[:line], *columns[line + 1 :]))
+    order = np.lexsort((columns[line], codes))
+    c, y, codes = columns[line][order], y[order], codes[order]
+    inside = codes[2:] == codes[:-2]
+    if not inside.any():
+        return float("inf")
+    before, here, after = (c[i : len(c) - 2 + i][inside] for i in range(3))
+    weight = (here - before) / (after - before)
+    left, middle, right = (y[i : len(y) - 2 + i][inside] for i in range(3))
+    rest = middle - (1 - weight) * left - weight * right
+    return float(np.sqrt(np.mean(rest**2 / (1 + weight**2 + (1 - weight) ** 2))))
 
 
 def row_codes(columns: tuple[np.ndarray, ...]) -> np.ndarray:

@@ -222,3 +222,52 @@ def test_five_hundred_odd_calls_are_answered_by_a_sentence(rng):
             assert text
             assert ":" in text or ";" in text, (door, values, text)
             assert not any(word in text.splitlines()[0] for word in raw), (door, values, text)
+
+
+def _ring(values, frames, sensors=12, dimension=1) -> fts.Observations:
+    """Samples of u(x, t) on [0, 1] at both ends and between, the axis called periodic."""
+    x, t = np.linspace(0, 1, sensors), np.linspace(0, 1, frames)
+    others = [np.linspace(0, 0.8, 5)] * (dimension - 1)
+    *points, t = (axis.ravel() for axis in np.meshgrid(x, *others, t, indexing="ij"))
+    low, high = (0.0,) * dimension, (1.0,) * dimension
+    domain = fts.Domain(low, high, 0.0, 1.0, (True,) * dimension)
+    return fts.Observations(np.column_stack(points), t, values(points[0], t), domain)
+
+
+@pytest.mark.parametrize("dimension", [1, 2])
+@pytest.mark.parametrize("frames", [4, 5, 12, 60])
+@pytest.mark.parametrize("noise", [0.0, 0.1, 0.3])
+def test_ends_of_a_ring_that_disagree_are_refused(frames, noise, dimension, rng):
+    for values in (
+        lambda x, t: np.sin(6 * x) + 3 * x + noise * rng.standard_normal(x.size),
+        lambda x, t: 3 * x * np.exp(-t) + noise * rng.standard_normal(x.size),
+        lambda x, t: np.where(x == 1, 3.0, 0.0) * np.cos(3 * t) + noise * rng.standard_normal(x.size),
+    ):
+        with pytest.raises(ValueError, match=r"x = 0 and x = 1, .* give the axis as not periodic, or leave"):
+            _ring(values, frames, dimension=dimension)
+
+
+@pytest.mark.parametrize("dimension", [1, 2])
+@pytest.mark.parametrize("frames", [4, 12, 60])
+@pytest.mark.parametrize("sensors", [4, 8, 40])
+@pytest.mark.parametrize("noise", [0.0, 0.1, 1.0, 10.0])
+def test_noisy_ends_of_a_ring_that_agree_are_taken(sensors, frames, noise, dimension, rng):
+    for _ in range(20):
+        bias = rng.uniform(-0.1, 0.1)
+        samples = _ring(
+            lambda x, t, b=bias: (
+                np.sin(2 * np.pi * (x - t)) + b * (x == 1) + noise * rng.standard_normal(x.size)
+            ),
+            frames,
+            sensors,
+            dimension,
+        )
+        assert len(samples) == sensors * frames * 5 ** (dimension - 1)
+
+
+def test_one_end_of_a_ring_or_an_open_axis_may_hold_anything():
+    x, t = (a.ravel() for a in np.meshgrid(np.linspace(0, 1, 12), np.linspace(0, 1, 8), indexing="ij"))
+    ramp, ring = 3 * x, fts.Domain((0.0,), (1.0,), 0.0, 1.0, (True,))
+    keep = x < 1
+    assert len(fts.Observations(x[keep, None], t[keep], ramp[keep], ring)) == 88
+    assert len(fts.Observations(x[:, None], t, ramp, BOX)) == 96

@@ -242,6 +242,15 @@ def test_a_report_of_samples_that_carry_no_field_gives_the_reason(tmp_path, monk
     assert "default-src 'none'" in page
 
 
+def test_an_axis_called_periodic_whose_ends_disagree_is_refused(tmp_path, capsys):
+    rows = "".join(f"{x / 9},{t},{3 * x / 9 + 0.01 * t}\n" for x in range(10) for t in range(10))
+    (tmp_path / "a.csv").write_text("x,t,u\n" + rows)
+    assert cli.main(["discover", str(tmp_path / "a.csv"), "--quiet", "--axis", "x=0:1:periodic"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "differ by 3" in line
+    assert "not periodic, or leave one end out" in line
+
+
 def test_help_says_what_is_read(capsys):
     with pytest.raises(SystemExit):
         cli.main(["discover", "--help"])
