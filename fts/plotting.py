@@ -36,6 +36,7 @@ SIGNED_MAP = LinearSegmentedColormap.from_list(
 )
 WIDTH = 5.2  # inches: text of a figure as wide as a phone is still as large as a caption
 _FORMULA = re.compile(r"\$([^$]+)\$")
+_KEPT = re.compile(r"(\$[^$]+\$|\{numref\}`[\w-]+`)")  # formulas and references
 _POWER = re.compile(r"(?<=\d)e([+-])0*(\d+)\b")
 _SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 _SIGNS = re.compile(r"[\\`*_{}\[\]<>#|+%~-]")  # what Markdown would read as markup
@@ -259,5 +260,5 @@ def _in_markdown(text: str) -> str:
 
 
 def _line_in_markdown(line: str) -> str:
-    parts = _FORMULA.split(line)
-    return "".join(f"${part}$" if i % 2 else _SIGNS.sub(r"\\\g<0>", part) for i, part in enumerate(parts))
+    parts = _KEPT.split(line)
+    return "".join(part if i % 2 else _SIGNS.sub(r"\\\g<0>", part) for i, part in enumerate(parts))

@@ -65,6 +65,11 @@ def all_seeds(paths: Mapping[Setting, Mapping[int, SupportPath]]) -> Figure:
             elif zoom is None:
                 ax.text(0.5, 0.5, "not run yet", ha="center", va="center", fontsize=8, transform=ax.transAxes)
             ax.tick_params(labelsize=8)
+            # Two labels on a narrow panel, turned inward: those of neighbors do not meet.
+            low, high = zoom or (0.0, 1.0)
+            ax.set_xticks([low, high], [f"{low:.2g}", f"{high:.2g}"])
+            for label, side in zip(ax.get_xticklabels(), ("left", "right"), strict=True):
+                label.set_horizontalalignment(side)
         axes[-1].set_xlabel("progress", fontsize=9)
     for ax, seed in zip(panels[:, 0], seeds, strict=True):
         ax.set_ylabel(f"{seed}", fontsize=9)
