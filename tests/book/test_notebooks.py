@@ -12,6 +12,8 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "book").glob("*.ipynb"))
 LONGEST = 40
+# The front page leads in, and the last notebook is about the code.
+CHAPTERS = [path for path in NOTEBOOKS if path.stem not in ("intro", "layout")]
 
 
 def _cells(path: Path, kind: str) -> list[dict[str, Any]]:
@@ -33,6 +35,40 @@ def test_no_outputs(path: Path) -> None:
 def test_cells_are_short(path: Path) -> None:
     long = {cell["id"]: len(cell["source"]) for cell in _cells(path, "code") if len(cell["source"]) > LONGEST}
     assert long == {}, f"more than {LONGEST} lines: move the plumbing into fts"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_assertions_are_folded(path: Path) -> None:
+    solving, shown = False, []
+    for cell in json.loads(path.read_text())["cells"]:
+        text = "".join(cell["source"])
+        solving = (solving or "{solution-start}" in text) and "{solution-end}" not in text
+        if cell["cell_type"] == "code" and re.search(r"^\s*assert\b", text, re.M) and not solving:
+            shown += [] if "checked" in cell["metadata"].get("tags", []) else [cell["id"]]
+    assert shown == [], "move what keeps prose true into a cell of its own, tagged checked"
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_chapters_say_what_they_teach(path: Path) -> None:
+    cells = ["".join(cell["source"]) for cell in _cells(path, "markdown")]
+    aims = next(text for text in cells if "{admonition} In this chapter you learn" in text)
+    assert len(re.findall(r"^- ", aims, re.M)) == 3
+    takeaways = next(text for text in cells if text.startswith("## Three things to remember"))
+    assert len(re.findall(r"^1\. ", takeaways, re.M)) == 3
+    text = "\n".join(cells)
+    asked, solved = (re.findall(rf"```\{{{kind}}}.*", text) for kind in ("exercise", "solution(?:-start)?"))
+    assert len(asked) == len(solved) >= 2
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_running_text_has_few_tables(path: Path) -> None:
+    count = 0
+    for cell in json.loads(path.read_text())["cells"]:
+        text = "".join(cell["source"])
+        if text.startswith("## Appendix"):
+            break
+        count += len(_NAMED.findall(text) if cell["cell_type"] == "code" else re.findall(":::{table}", text))
+    assert count <= 8, "move tables behind a figure to the appendix of the chapter"
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
