@@ -58,18 +58,17 @@ def all_seeds(paths: Mapping[Setting, Mapping[int, SupportPath]]) -> Figure:
     for axes, (setting, zoom) in zip(panels.T, columns, strict=True):
         row, name, protocol = setting
         regime = f"{SHORT_NAMES[name]}-{protocol}"
-        axes[0].set_title(f"{row}\n{regime}" if zoom is None else "\nmagnified", fontsize=9)
+        axes[0].set_title(f"{row}\n{regime}" if zoom is None else "\nzoom", fontsize=9)
         for ax, seed in zip(axes, seeds, strict=True):
             if seed in paths[setting]:
                 f1_line(ax, paths[setting][seed], label=True, zoom=zoom)
             elif zoom is None:
                 ax.text(0.5, 0.5, "not run yet", ha="center", va="center", fontsize=8, transform=ax.transAxes)
             ax.tick_params(labelsize=8)
-            # Two labels on a narrow panel, turned inward: those of neighbors do not meet.
-            low, high = zoom or (0.0, 1.0)
-            ax.set_xticks([low, high], [f"{low:.2g}", f"{high:.2g}"])
-            for label, side in zip(ax.get_xticklabels(), ("left", "right"), strict=True):
-                label.set_horizontalalignment(side)
+        if zoom is None:
+            axes[-1].set_xticks([0, 1])
+        else:  # a narrow panel has room for one label
+            axes[-1].set_xticks([sum(zoom) / 2], ["{:.2f}–{:.2f}".format(*zoom)])
         axes[-1].set_xlabel("progress", fontsize=9)
     for ax, seed in zip(panels[:, 0], seeds, strict=True):
         ax.set_ylabel(f"{seed}", fontsize=9)
