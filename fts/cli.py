@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 IDENTIFIED, NOT_IDENTIFIED, BAD_INPUT, FAULT, INTERRUPTED = 0, 1, 2, 3, 130
 _CODES = "exit code: 0 identified, 1 not identified, 2 bad input, 3 a fault of fts itself, 130 interrupted"
 
+_SAMPLES = (
+    "columns x, [y, [z,]] t, u: .csv .tsv .txt .dat, also packed as .gz, .npz .mat .nc .parquet .fts; "
+    "times in text may be ISO dates, read as seconds since the first"
+)
+_AXIS = "extent of an axis (x, y, z or t) where it is more than the samples span, or closes on itself"
 _TO_A_FILE = "write it to a file with --output FILE"
 
 
@@ -44,13 +49,7 @@ class _Parser(argparse.ArgumentParser):
 class _Once(argparse.Action):
     """Keeps an option's value, and refuses a second one, of which argparse would take the last."""
 
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option: str | None = None,
-    ) -> None:
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
         given = vars(namespace).setdefault("given", set())
         if self.dest in given:
             parser.error(f"{option} is given twice: give it once")
@@ -122,10 +121,8 @@ def in_one_line(message: str) -> str:
 
 def _printable(text: str) -> str:
     """The text with control characters, which names of files and columns may hold, spelled out."""
-    steering = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-    return "".join(
-        repr(sign)[1:-1] if sign != "\n" and unicodedata.category(sign) in steering else sign for sign in text
-    )
+    steering = {s for s in text if s != "\n" and unicodedata.category(s) in ("Cc", "Cf", "Cs", "Zl", "Zp")}
+    return "".join(repr(sign)[1:-1] if sign in steering else sign for sign in text)
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -140,28 +137,13 @@ def _parser() -> argparse.ArgumentParser:
     find = commands.add_parser("discover", help="find the equation behind a file of samples", epilog=_CODES)
     find.register("action", None, _Once)
     add = find.add_argument
-    add(
-        "samples",
-        help="columns x, [y, [z,]] t, u: .csv .tsv .txt .dat, also packed as .gz, .npz .mat .nc .parquet "
-        ".fts; times in text may be ISO dates, read as seconds since the first",
-    )
+    add("samples", help=_SAMPLES)
     add("--library", nargs="+", metavar="TERM", help="candidate terms, e.g. u 'u*u_x' u_xx, or a name: ks")
-    add(
-        "--axis",
-        action="append",
-        default=[],
-        metavar="x=LOW:HIGH[:periodic]",
-        help="extent of an axis (x, y, z or t) where it is more than the samples span, or closes on itself",
-    )
+    add("--axis", action="append", default=[], metavar="x=LOW:HIGH[:periodic]", help=_AXIS)
     add("--columns", nargs="+", metavar="x=HEADING", help="which column is which; without '=', all in order")
     add("--decimal", default=".", help="decimal sign of a text file; '.' unless given")
-    add(
-        "--missing",
-        nargs="+",
-        default=[],
-        metavar="TEXT",
-        help="beside blank cells, what marks no value: -999",
-    )
+    missing = "beside blank cells, what marks no value: -999"
+    add("--missing", nargs="+", default=[], metavar="TEXT", help=missing)
     add("--recipe", default="auto", choices=["auto", "kernel", "travelling", "projected", "paper"])
     add("--json", action="store_true", help="the answer as one JSON object")
     add("--output", metavar="FILE", help="write the answer there, to a new file, instead of printing it")
@@ -202,9 +184,8 @@ def _discover(options: argparse.Namespace) -> int:
     except InsufficientData as error:
         result = refusal(error)
     else:
-        result = discover(
-            observations, read_library(options), recipe=options.recipe, progress=not options.quiet
-        )
+        library = read_library(options)
+        result = discover(observations, library, recipe=options.recipe, progress=not options.quiet)
     text = answer_json(result) if options.json else _printable(str(result))
     _write_answer(options.output, text)
     if options.report is not None:
@@ -218,12 +199,8 @@ def read_observations(options: argparse.Namespace) -> "Observations":
     """The samples of a command line, on the axes it gives."""
     from fts.io.readers import read_samples
 
-    observations = read_samples(
-        options.samples,
-        columns=_columns(options.columns),
-        decimal=options.decimal,
-        missing=options.missing,
-    )
+    reading = {"decimal": options.decimal, "missing": options.missing}
+    observations = read_samples(options.samples, columns=_columns(options.columns), **reading)
     if not options.axis:
         return observations
     return replace(observations, domain=_with_axes(observations.domain, options.axis))
@@ -273,10 +250,8 @@ def _check_outputs(options: argparse.Namespace) -> None:
         try:
             _check_output(name, options.force)
         except OSError as error:
-            raise ValueError(
-                f"{option} {name} cannot be written ({error.strerror or error}): "
-                "name a file in a folder that is there and yours"
-            ) from None
+            fault, remedy = error.strerror or error, "name a file in a folder that is there and yours"
+            raise ValueError(f"{option} {name} cannot be written ({fault}): {remedy}") from None
         for what, other in taken.items():
             if _same_file(name, other):
                 raise ValueError(f"{option} {name} is {what}, which it would destroy: name another file")
@@ -325,14 +300,13 @@ def _write(name: str, text: str) -> None:
 def _columns(texts: list[str] | None) -> dict[str, str] | list[str] | None:
     if texts is None:
         return None
-    pairs = [text.partition("=") for text in texts]
-    if all(sign for _, sign, _ in pairs):
-        if len({role for role, _, _ in pairs}) < len(pairs):
-            raise ValueError(f"--columns {' '.join(texts)}: name each of x, y, z, t and u once")
-        return {role: heading for role, _, heading in pairs}
-    if any(sign for _, sign, _ in pairs):
+    pairs = dict(text.split("=", 1) for text in texts if "=" in text)
+    named = sum("=" in text for text in texts)
+    if 0 < named < len(texts):
         raise ValueError(f"--columns {' '.join(texts)}: write x=HEADING for each, or all names in order")
-    return texts
+    if len(pairs) < named:
+        raise ValueError(f"--columns {' '.join(texts)}: name each of x, y, z, t and u once")
+    return pairs or texts
 
 
 def _with_axes(domain: "Domain", texts: list[str]) -> "Domain":
@@ -347,9 +321,8 @@ def _with_axes(domain: "Domain", texts: list[str]) -> "Domain":
         except ValueError:
             ends = None
         if not match or ends is None or match[1] not in letters or (match[1] == "t" and match[4]):
-            raise ValueError(
-                f"--axis {text!r}: write x=LOW:HIGH or x=LOW:HIGH:periodic, for {', '.join(letters)}"
-            )
+            remedy = f"write x=LOW:HIGH or x=LOW:HIGH:periodic, for {', '.join(letters)}"
+            raise ValueError(f"--axis {text!r}: {remedy}")
         if match[1] in given:
             raise ValueError(f"--axis {text!r}: {match[1]} is given twice: give each axis once")
         given.add(match[1])

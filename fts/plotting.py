@@ -12,7 +12,7 @@ from cycler import cycler
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
-from matplotlib.colors import LinearSegmentedColormap, to_rgba
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
@@ -24,15 +24,10 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 INK = "#7B7B7B"
 # Perceptually uniform, readable without color.
 FIELD_MAP = "viridis"
+_BLUE, _ORANGE = PALETTE[:2]
 # Zero is the page itself, light or dark: blue below it, orange above, stronger with size.
 SIGNED_MAP = LinearSegmentedColormap.from_list(
-    "signed",
-    [
-        (0.0, to_rgba(PALETTE[0])),
-        (0.5, to_rgba(PALETTE[0], 0)),
-        (0.5, to_rgba(PALETTE[1], 0)),
-        (1.0, to_rgba(PALETTE[1])),
-    ],
+    "signed", [(0.0, (_BLUE, 1)), (0.5, (_BLUE, 0)), (0.5, (_ORANGE, 0)), (1.0, (_ORANGE, 1))]
 )
 WIDTH = 5.2  # inches: text of a figure as wide as a phone is still as large as a caption
 _FORMULA = re.compile(r"\$([^$]+)\$")
@@ -65,19 +60,17 @@ class Table:
 
     def __str__(self) -> str:
         lines = [[cell.replace("\n", " | ") for cell in line] for line in (self.header, *self.rows)]
-        widths = [max(len(line[i]) for line in lines) for i in range(len(self.header))]
-        return "\n".join(
-            "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)) for line in lines
-        )
+        columns = list(zip(*lines, strict=True))
+        padded = ([cell.ljust(max(map(len, column))) for cell in column] for column in columns)
+        return "\n".join(map("  ".join, zip(*padded, strict=True)))
 
     def _repr_html_(self) -> str:
         caption = f"<caption>{_in_html(self.caption)}</caption>" if self.caption else ""
         head = "".join(f'<th scope="col">{_in_html(text)}</th>' for text in self.header)
-        lines = []
+        body = ""
         for first, *rest in self.rows:
             cells = "".join(f"<td>{_in_html(text)}</td>" for text in rest)
-            lines.append(f'<tr><th scope="row">{_in_html(first)}</th>{cells}</tr>')
-        body = "".join(lines)
+            body += f'<tr><th scope="row">{_in_html(first)}</th>{cells}</tr>'
         return f'<table class="table">{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
     def _repr_markdown_(self) -> str:
@@ -95,9 +88,8 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
     body = tuple(tuple(_POWER.sub(_power_of_ten, str(value)) for value in row) for row in rows)
     for row in body:
         if len(row) != len(header):
-            raise ValueError(
-                f"row {row} has {len(row)} cells under {len(header)} headings: give one per heading"
-            )
+            counts = f"{len(row)} cells under {len(header)} headings"
+            raise ValueError(f"row {row} has {counts}: give one per heading")
     if not all(header):
         raise ValueError(f"a heading of {tuple(header)} is empty: say what stands below it")
     return Table(tuple(header), body)
@@ -105,37 +97,20 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
 
 def use_style() -> None:
     """Set matplotlib's defaults to the book's: no background, gray ink, the palette, one column wide."""
-    mpl.rcParams.update(
-        {
-            "axes.edgecolor": INK,
-            "axes.facecolor": "none",
-            "axes.labelcolor": INK,
-            "axes.labelsize": 13,
-            "axes.linewidth": 0.8,
-            "axes.prop_cycle": cycler(color=PALETTE),
-            "axes.spines.right": False,
-            "axes.spines.top": False,
-            "axes.titlecolor": INK,
-            "axes.titlelocation": "left",
-            "axes.titlesize": 11,
-            "figure.constrained_layout.use": True,
-            "figure.dpi": 180,
-            "figure.facecolor": "none",
-            "figure.figsize": (WIDTH, 0.5 * WIDTH),
-            "font.size": 11,
-            "grid.color": INK,
-            "grid.linewidth": 0.5,
-            "image.cmap": FIELD_MAP,
-            "legend.frameon": False,
-            "legend.labelcolor": INK,
-            "lines.linewidth": 1.6,
-            "mathtext.fontset": "cm",
-            "savefig.facecolor": "none",
-            "text.color": INK,
-            "xtick.color": INK,
-            "ytick.color": INK,
-        }
-    )
+    mpl.rc("axes", edgecolor=INK, facecolor="none", labelcolor=INK, labelsize=13, linewidth=0.8)
+    mpl.rc("axes", prop_cycle=cycler(color=PALETTE), titlecolor=INK, titlelocation="left", titlesize=11)
+    mpl.rc("axes.spines", right=False, top=False)
+    mpl.rc("figure", dpi=180, facecolor="none", figsize=(WIDTH, 0.5 * WIDTH))
+    mpl.rc("figure.constrained_layout", use=True)
+    mpl.rc("font", size=11)
+    mpl.rc("grid", color=INK, linewidth=0.5)
+    mpl.rc("image", cmap=FIELD_MAP)
+    mpl.rc("legend", frameon=False, labelcolor=INK)
+    mpl.rc("lines", linewidth=1.6)
+    mpl.rc("mathtext", fontset="cm")
+    mpl.rc("savefig", facecolor="none")
+    for group in ("text", "xtick", "ytick"):
+        mpl.rc(group, color=INK)
 
 
 def canvas(height: float = 0.5, width: float = 1.0) -> tuple[Figure, Axes]:
@@ -143,10 +118,11 @@ def canvas(height: float = 0.5, width: float = 1.0) -> tuple[Figure, Axes]:
     return plt.subplots(figsize=(width * WIDTH, height * WIDTH))
 
 
-def panel_row(count: int, height: float = 0.5, **shared: Any) -> tuple[Figure, list[Axes]]:
-    """A figure with panels side by side that share the vertical axis, or as `shared` says."""
+def panel_row(count: int, height: float = 0.5, ylabel: str = "", **shared: Any) -> tuple[Figure, list[Axes]]:
+    """A figure with panels side by side that share the vertical axis and its label, or as `shared` says."""
     shared = {"sharey": True} | shared
     figure, axes = plt.subplots(1, count, figsize=(WIDTH, height * WIDTH), squeeze=False, **shared)
+    axes[0, 0].set_ylabel(ylabel)
     return figure, list(axes[0])
 
 
@@ -186,11 +162,11 @@ def proposals(candidates: Candidates) -> Figure:
     ax.set(xlabel=r"threshold $m\lambda_0$", ylabel="generation system")
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
-    order = np.argsort(ranks)
-    for rank, color in enumerate(colors):
-        rest = len(candidates.supports) > shown and rank == len(colors) - 1
-        index = int(order[rank])
-        text = "other supports" if rest else f"{candidates.counts[index]}: {support_text(candidates, index)}"
+    order = [int(index) for index in np.argsort(ranks)[: len(colors)]]
+    texts = [f"{candidates.counts[index]}: {support_text(candidates, index)}" for index in order]
+    if len(candidates.supports) > shown:
+        texts[-1] = "other supports"
+    for color, text in zip(colors, texts, strict=True):
         ax.plot([], [], "s", color=color, markersize=8, label=text)
     figure.legend(loc="outside lower left", handletextpad=0.2, title="times: support", alignment="left")
     return figure
@@ -200,12 +176,10 @@ def recurrence(candidates: Candidates, tau: float) -> Figure:
     """Term frequencies against the stability threshold tau."""
     figure, ax = canvas(0.36)
     pi = candidates.pi
-    positions = np.arange(len(pi))
-    ax.bar(positions, pi, color=[PALETTE[0] if value >= tau else INK for value in pi], width=0.65)
+    ax.bar(range(len(pi)), pi, color=[PALETTE[0] if value >= tau else INK for value in pi], width=0.65)
     ax.axhline(tau, color=PALETTE[1], linewidth=1.2)
     ax.annotate(rf"$\tau = {tau:g}$", (-0.45, tau + 0.02), color=PALETTE[1], va="bottom")
-    labels = [f"${term.latex}$" for term in candidates.library]
-    ax.set_xticks(positions, labels)
+    ax.set_xticks(range(len(pi)), [f"${term.latex}$" for term in candidates.library])
     ax.set(ylabel=r"recurrence $\pi_j$", ylim=(0, 1.05))
     ax.tick_params(axis="x", length=0)
     return figure
@@ -213,17 +187,15 @@ def recurrence(candidates: Candidates, tau: float) -> Figure:
 
 def risks(trace: Trace) -> Figure:
     """Validation risks of the eligible supports, their means with one standard error, and the rule's line."""
-    rows = sorted(range(len(trace.eligible)), key=lambda row: trace.mu[row])
+    rows = sorted(range(len(trace.eligible)), key=trace.mu.__getitem__)
     figure, ax = canvas(0.14 + 0.075 * len(rows))
-    for height, row in enumerate(reversed(rows)):
-        chosen = row == trace.winner
-        color = PALETTE[0] if chosen else INK
+    for height, row in enumerate(rows[::-1]):
+        color = PALETTE[0] if row == trace.winner else INK
         ax.plot(trace.risks[row], np.full(trace.risks.shape[1], height), "|", color=color, markersize=7)
         ax.errorbar(trace.mu[row], height, xerr=trace.se[row], fmt="o", color=color, markersize=5, capsize=3)
     ax.axvline(trace.bound, color=PALETTE[1], linewidth=1.2)
     ax.annotate(r" $\mu + \mathrm{se}$ of the lowest", (trace.bound, len(rows) - 0.45), color=PALETTE[1])
-    names = [support_text(trace.candidates, trace.eligible[row]) for row in reversed(rows)]
-    ax.set_yticks(range(len(rows)), names)
+    ax.set_yticks(range(len(rows)), [support_text(trace.candidates, trace.eligible[r]) for r in rows[::-1]])
     ax.set(xlabel="normalized validation risk", ylim=(-0.6, len(rows) - 0.2))
     if trace.risks.max() > _WIDE_RANGE * trace.risks.min() > 0:
         ax.set_xscale("log")
@@ -248,9 +220,8 @@ def _in_html(text: str) -> str:
 
 def _line_in_html(line: str) -> str:
     parts = _FORMULA.split(html.escape(line))
-    return "".join(
-        f'<span class="math">\\({part}\\)</span>' if i % 2 else part for i, part in enumerate(parts)
-    )
+    parts[1::2] = [f'<span class="math">\\({part}\\)</span>' for part in parts[1::2]]
+    return "".join(parts)
 
 
 def _in_markdown(text: str) -> str:

@@ -1,11 +1,9 @@
 """What all explorers share: frozen fields as models that a notebook holds once, and controls that are traits.
 
 A page carries a field's bytes, about 80 KB, and the text of js/ once for all its explorers. Every spatial
-half goes as a series, all that a browser evaluates: features of a network are analytic, so few Chebyshev
-coefficients hold them. The shipped fields take 32 to 146 KB with float32 series, 85 KB in the mean, where
-they take 76 to 89 KB with weights, 84 KB in the mean. Features agree to 4e-7, weak systems to 1e-7.
-
-Every control is a trait: moving a slider sets it, and setting it moves the slider.
+half goes as a series, all that a browser evaluates: few coefficients hold a network's analytic features.
+Shipped fields take 85 KB in the mean with float32 series, 84 KB with weights; features agree to 4e-7, weak
+systems to 1e-7.
 """
 
 import base64
@@ -25,6 +23,7 @@ import traitlets
 from IPython.display import HTML, display
 from matplotlib.figure import Figure
 
+from fts.domain import Domain
 from fts.equations.equation import Equation
 from fts.equations.expressions import Expression
 from fts.equations.grammar import TermError
@@ -46,6 +45,9 @@ _TOLERANCE = 5e-8
 _MOST_KEPT = 32
 # All of the paper's problems draw their phases from one seed; explorers offer it and those behind it.
 SEEDS = range(PAPER["kdv"].svws.phase_seed, PAPER["kdv"].svws.phase_seed + 30)
+
+# The grids an explorer evaluates a field on by dimension, as in js/view_adapter.js.
+SHAPES = {1: (240, 161), 2: (49, 49, 61)}
 
 _FOLDER = Path(__file__).resolve().parent / "js"
 # Joined in this order: a file imports only files before it.
@@ -90,13 +92,9 @@ class Source(Payload):
         self.field, self.library, self.geometry, self.params = field, library, geometry, params
         self._built = {} if systems is None else {_drawn_by(params): systems}
         data = field_bytes(field)
-        domain = field.domain
-        info = {
+        info = box_values(field.domain) | {
             "key": field_key(data),
             "label": field_label(field),
-            "dimension": domain.dimension,
-            "low": [*domain.low, domain.t0],
-            "high": [*domain.high, domain.t1],
             "rank": field.rank,
             "library": [term_values(term) for term in library],
             "weak": geometry_values(geometry),
@@ -122,12 +120,11 @@ class Reference(ipywidgets.Widget):
     data = traitlets.Bytes().tag(sync=True)  # 16-bit integers; u = low + step * integer
     info = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, truth: Trajectory, samples: Observations | None, shape: tuple[int, ...]) -> None:
+    def __init__(self, truth: Trajectory, samples: Observations | None) -> None:
         domain = truth.domain
-        ends = zip((*domain.low, domain.t0), (*domain.high, domain.t1), shape, strict=True)
-        points = [np.linspace(low, high, n) for low, high, n in ends]
+        ends = zip((*domain.low, domain.t0), (*domain.high, domain.t1), SHAPES[domain.dimension], strict=True)
         field = TabulatedField((*truth.axes, truth.t), truth.u, domain)
-        u = field.on_grid(*points)
+        u = field.on_grid(*(np.linspace(*each) for each in ends))
         step = max(float(np.ptp(u)) / 65535, 1e-300)
         levels = np.round((u - u.min()) / step).astype("<u2")
         grid = samples.grid if samples is not None else None
@@ -175,9 +172,7 @@ class Explorer(anywidget.AnyWidget):
     choice = traitlets.Int(0).tag(sync=True)
     controls = traitlets.List().tag(sync=True)
     papers = traitlets.List().tag(sync=True)  # the paper's values, one dict per field
-    limits = traitlets.List().tag(
-        sync=True
-    )  # what a field narrows of the controls' ranges, one dict per field
+    limits = traitlets.List().tag(sync=True)  # what a field narrows of the controls' ranges, one dict each
     references = traitlets.List(traitlets.Unicode()).tag(sync=True)
     key = traitlets.Unicode().tag(sync=True)
     heading = traitlets.Unicode().tag(sync=True)
@@ -186,19 +181,14 @@ class Explorer(anywidget.AnyWidget):
         if not sources:
             raise ValueError("no field to explore: give at least one")
         self.offered = tuple(sources)
-        traits = {name: self.class_traits()[name] for name in self.order}
-        controls = [
-            {"name": name, **{tag: value for tag, value in trait.metadata.items() if tag != "sync"}}
-            for name, trait in traits.items()
-        ]
-        super().__init__(
-            code=shared_code().model_id,
-            sources=[source.model_id for source in sources],
-            controls=controls,
-            key=key
-            or re.sub(r"[^a-z0-9]+", "-", f"{self.view} {sources[0].info['label']}".lower()).strip("-"),
-            heading=heading or self.title(sources),
-        )
+        traits = self.class_traits()
+        controls = [{"name": name, **traits[name].metadata} for name in self.order]
+        for control in controls:
+            del control["sync"]
+        words = re.findall(r"[a-z0-9]+", f"{self.view} {sources[0].info['label']}".lower())
+        models = {"code": shared_code().model_id, "sources": [source.model_id for source in sources]}
+        heading = heading or self.title(sources)
+        super().__init__(**models, controls=controls, key=key or "-".join(words), heading=heading)
         common = {name: getattr(self, name) for name in self.order}
         self.papers = [common | self.defaults(source) for source in sources]
         self.limits = [self.ranges(source) for source in sources]
@@ -245,11 +235,9 @@ class Explorer(anywidget.AnyWidget):
 
     @traitlets.validate("choice")
     def _known_choice(self, proposal: Any) -> int:
-        if not 0 <= proposal["value"] < len(self.offered):
-            raise traitlets.TraitError(
-                f"choice {proposal['value']}: there are {len(self.offered)} fields, from 0"
-            )
-        return proposal["value"]
+        if not 0 <= (value := proposal["value"]) < len(self.offered):
+            raise traitlets.TraitError(f"choice {value}: there are {len(self.offered)} fields, from 0")
+        return value
 
     def still(self) -> Figure:
         """The explorer as a figure at its present values, for print and for pages without JavaScript."""
@@ -277,8 +265,7 @@ def field_bytes(field: FrozenField) -> bytes:
     """The field's file, with series in place of a network."""
     if field.space.kind != "series":
         series = as_series(field.space, field.domain, _TOLERANCE)
-        single = replace(series, coefficients=series.coefficients.astype(np.float32))
-        field = replace(field, space=single)
+        field = replace(field, space=replace(series, coefficients=series.coefficients.astype(np.float32)))
     return field.packed()
 
 
@@ -291,6 +278,12 @@ def geometry_values(geometry: WeakParams) -> dict[str, Any]:
     """The geometry for the browser, with nodes and weights on [-1, 1] for each axis: it knows no rules."""
     axes = [[part.tolist() for part in quadrature(n, geometry.rule)] for n in geometry.nodes]
     return asdict(geometry) | {"quadrature": axes}
+
+
+def box_values(domain: Domain) -> dict[str, Any]:
+    """The space-time box for the browser."""
+    low, high = [*domain.low, domain.t0], [*domain.high, domain.t1]
+    return {"dimension": domain.dimension, "low": low, "high": high}
 
 
 def field_label(field: FrozenField) -> str:
@@ -309,14 +302,8 @@ def term_values(term: Term) -> dict[str, Any]:
     """A term as JSON: its text, and scale * D_alpha q(u) as numbers."""
     # "2*u_x" is said as 2c u_x: the factor goes into the coefficient, as in Equation.
     factor, body = factor_and_text(term)
-    return {
-        "name": str(term),
-        "factor": factor,
-        "body": body,
-        "alpha": list(term.alpha),
-        "scale": term.scale,
-        "q": _expression_values(term.q),
-    }
+    words = {"name": str(term), "factor": factor, "body": body, "alpha": list(term.alpha)}
+    return words | {"scale": term.scale, "q": _expression_values(term.q)}
 
 
 def _expression_values(q: Expression) -> list[Any]:

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
 from fts.fields.frozen import FrozenField
-from fts.plotting import INK, PALETTE, WIDTH, use_style
+from fts.plotting import INK, PALETTE, canvas, panel_row, use_style
 from fts.plotting import proposals as proposal_map
 from fts.selection.selection import Candidates, Selection
 from fts.weak.assembly import WeakSystem
@@ -44,20 +44,18 @@ def selection(chosen: Selection, title: str) -> Figure:
     """Recurrence against tau, and the supports of lowest risk with the one-standard-error line."""
     use_style()
     trace, names = chosen._traced(), [f"${term.latex}$" for term in chosen.library]
-    figure, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 0.5 * WIDTH))
-    pi = trace.candidates.pi
-    colors = [PALETTE[0] if j in trace.stable else INK for j in range(len(pi))]
-    left.barh(names, pi, color=colors, height=0.62)
+    figure, (left, right) = panel_row(2, 0.5, sharey=False)
+    colors = [PALETTE[0] if j in trace.stable else INK for j in range(len(names))]
+    left.barh(names, trace.candidates.pi, color=colors, height=0.62)
     left.axvline(trace.tau, color=PALETTE[1], linestyle="--")
     left.invert_yaxis()
     left.set(xlabel=r"recurrence $\pi$", title=title)
     rows = sorted(trace.table(), key=lambda row: row["mu"])[:_MOST_ROWS]
     labels = [_support_text(chosen.library, row["support"]) + f"  ({row['count']})" for row in rows]
-    right.errorbar(
-        [row["mu"] for row in rows], range(len(rows)), xerr=[row["se"] for row in rows], fmt="o", color=INK
-    )
+    mu, se = ([row[name] for row in rows] for name in ("mu", "se"))
+    right.errorbar(mu, range(len(rows)), xerr=se, fmt="o", color=INK)
     won = [i for i, row in enumerate(rows) if row["chosen"]]
-    right.plot([rows[i]["mu"] for i in won], won, "o", color=PALETTE[0], zorder=3)
+    right.plot([mu[i] for i in won], won, "o", color=PALETTE[0], zorder=3)
     right.axvline(trace.bound, color=PALETTE[1], linestyle="--")
     right.set_yticks(range(len(rows)), labels, fontsize=8)
     right.invert_yaxis()
@@ -75,7 +73,7 @@ def path(
 ) -> Figure:
     """Normalized STLSQ coefficients of one system along its threshold; SVWS's terms are thick."""
     use_style()
-    figure, ax = plt.subplots(figsize=(WIDTH, 0.7 * WIDTH))
+    figure, ax = canvas(0.7)
     kept = [library.index(name) for name in chosen.support]
     ax.axvspan(*looked_at, color=INK, alpha=0.12, linewidth=0)
     ax.plot(thresholds, thresholds, color=INK, linestyle=":", linewidth=1)
@@ -95,16 +93,12 @@ def patches(
 ) -> Figure:
     """The field with the patch centers and one patch, beside the coefficients STLSQ keeps."""
     use_style()
-    figure, (left, right) = plt.subplots(
-        1, 2, figsize=(WIDTH, 0.48 * WIDTH), gridspec_kw={"width_ratios": [1.5, 1]}
-    )
+    figure, (left, right) = panel_row(2, 0.48, sharey=False, width_ratios=[1.5, 1])
     _field_map(left, field)
     left.plot(*system.centers[:, :2].T, ".", color="white", markersize=2.5)
-    middle = system.centers[len(system) // 2]
-    corner = middle[:2] - np.array(half_widths[:2])
-    left.add_patch(
-        plt.Rectangle(tuple(corner), 2 * half_widths[0], 2 * half_widths[1], fill=False, edgecolor="white")
-    )
+    sizes = np.array(half_widths[:2])
+    corner = system.centers[len(system) // 2][:2] - sizes
+    left.add_patch(plt.Rectangle(tuple(corner), *(2 * sizes), fill=False, edgecolor="white"))
     names = [f"${term.latex}$" for term in single.library]
     right.barh(names, single.xi, color=PALETTE[0], height=0.62)
     right.invert_yaxis()
@@ -118,7 +112,7 @@ def adapter(
 ) -> Figure:
     """The field, and its four largest modes in space and time."""
     use_style()
-    figure, panels = plt.subplots(1, 3, figsize=(WIDTH, 0.4 * WIDTH))
+    figure, panels = panel_row(3, 0.4, sharey=False)
     _field_map(panels[0], field)
     shown = min(4, features.shape[1])
     if field.domain.dimension == 1:

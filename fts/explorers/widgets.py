@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
 from fts.explorers import stills
-from fts.explorers.explorer import SEEDS, Explorer, Reference, Source, count, field_key, number
+from fts.explorers.explorer import SEEDS, SHAPES, Explorer, Reference, Source, count, field_key, number
 from fts.fields.frozen import FrozenField
 from fts.observations import Observations
 from fts.params.types import SVWSParams, WeakParams
@@ -27,12 +27,33 @@ from fts.svws import rule
 from fts.svws.select import prepare, problem_of, resolve_library
 from fts.weak import assembly
 
-# Modes an explorer begins with, and the grids it evaluates a field on, as in js/view_adapter.js.
-_FEW = 3
-SHAPES = {1: (240, 161), 2: (49, 49, 61)}
+_FEW = 3  # modes an explorer begins with
 
 
-class SelectionExplorer(Explorer):
+class RuleExplorer(Explorer):
+    """SVWS on one field, with some of its parameters as controls."""
+
+    phase_seed = count(SEEDS[0], SEEDS[0], SEEDS[-1], "Patch grids", button="Draw others")
+    ridge = number(1e-4, 1e-6, 1e-1, 0.5, "Ridge", base=10)
+
+    def defaults(self, source: Source) -> dict[str, Any]:
+        return {name: getattr(source.params, name) for name in self.order if hasattr(source.params, name)}
+
+    @property
+    def params(self) -> SVWSParams:
+        """The rule's parameters for the present values."""
+        changed = {name: getattr(self, name) for name in self.defaults(self.source)}
+        return replace(self.source.params, **changed)
+
+    @property
+    def selection(self) -> Selection:
+        """Algorithm S1 in NumPy for the present values, with the paper's refit on the fit system."""
+        params = self.params
+        generation, fit, validation = rule.roles(self.source.systems(params), params)
+        return rule.choose(rule.generate(generation, params), fit, validation, params)
+
+
+class SelectionExplorer(RuleExplorer):
     """SVWS on one field: base threshold, stability, generation systems, phase seed, ridge."""
 
     caption = "Stability-validated selection"
@@ -41,25 +62,11 @@ class SelectionExplorer(Explorer):
     lam0_factor = number(1.0, 1 / 16, 16.0, 0.125, "Base threshold λ₀", base=2)
     tau = number(0.5, 0.0, 1.0, 0.05, "Stability τ")
     generation = count(12, 1, 24, "Generation systems")
-    phase_seed = count(SEEDS[0], SEEDS[0], SEEDS[-1], "Patch grids", button="Draw others")
-    ridge = number(1e-4, 1e-6, 1e-1, 0.5, "Ridge", base=10)
-
-    def defaults(self, source: Source) -> dict[str, Any]:
-        """The field's own rule."""
-        params = source.params
-        return {name: getattr(params, name) for name in ("tau", "generation", "phase_seed", "ridge")}
 
     @property
     def params(self) -> SVWSParams:
         """The rule's parameters for the present values."""
-        base = self.source.params
-        changed = {name: getattr(self, name) for name in ("tau", "generation", "phase_seed", "ridge")}
-        return replace(base, lam0=base.lam0 * self.lam0_factor, **changed)
-
-    @property
-    def selection(self) -> Selection:
-        """Algorithm S1 in NumPy for the present values, with the paper's refit on the fit system."""
-        return _svws(self.source, self.params)
+        return replace(super().params, lam0=self.source.params.lam0 * self.lam0_factor)
 
     @property
     def pooled(self) -> Refit:
@@ -69,11 +76,10 @@ class SelectionExplorer(Explorer):
         return refits.with_refits(self.selection, systems[:cut], systems[cut:], params).refits["pooled"]
 
     def still(self) -> Figure:
-        """Recurrence and risks."""
         return stills.selection(self.selection, self.source.info["label"])
 
 
-class PathExplorer(Explorer):
+class PathExplorer(RuleExplorer):
     """STLSQ on one weak system along its threshold, beside SVWS on all systems."""
 
     caption = "Threshold path"
@@ -81,18 +87,6 @@ class PathExplorer(Explorer):
     view = traitlets.Unicode("path").tag(sync=True)
     lam0_factor = number(1.0, 1 / 32, 8.0, 0.125, "Threshold λ", base=2)
     system = count(1, 1, 20, "Weak system")
-    phase_seed = count(SEEDS[0], SEEDS[0], SEEDS[-1], "Patch grids", button="Draw others")
-    ridge = number(1e-4, 1e-6, 1e-1, 0.5, "Ridge", base=10)
-
-    def defaults(self, source: Source) -> dict[str, Any]:
-        """The field's own rule."""
-        params = source.params
-        return {name: getattr(params, name) for name in ("phase_seed", "ridge")}
-
-    @property
-    def params(self) -> SVWSParams:
-        """The parameters of the selection it is compared with."""
-        return replace(self.source.params, phase_seed=self.phase_seed, ridge=self.ridge)
 
     @property
     def single(self) -> Selection:
@@ -100,13 +94,7 @@ class PathExplorer(Explorer):
         params = self.params
         return rule.single(self.source.systems(params)[self.system - 1], self.lam0_factor, params)
 
-    @property
-    def selection(self) -> Selection:
-        """SVWS on all systems, in NumPy."""
-        return _svws(self.source, self.params)
-
     def still(self) -> Figure:
-        """Coefficients along the threshold."""
         params, source = self.params, self.source
         system = source.systems(params)[self.system - 1]
         normal = sparse.normalize(system.A, system.b)
@@ -131,7 +119,6 @@ class PatchExplorer(Explorer):
     lam0_factor = number(1.0, 1 / 16, 16.0, 0.125, "Threshold λ", base=2)
 
     def defaults(self, source: Source) -> dict[str, Any]:
-        """The field's own test function."""
         return {"power": source.geometry.power}
 
     def ranges(self, source: Source) -> dict[str, tuple[int, int]]:
@@ -170,7 +157,6 @@ class PatchExplorer(Explorer):
         return rule.single(self.system, self.lam0_factor, self.source.params)
 
     def still(self) -> Figure:
-        """The field with its patches, and the coefficients."""
         return stills.patches(self.source.field, self.system, self.geometry.half_widths, self.single)
 
 
@@ -184,19 +170,16 @@ class ProposalsExplorer(Explorer):
     threshold = count(1, 1, 16, "Threshold")
 
     def ranges(self, source: Source) -> dict[str, tuple[int, int]]:
-        """As many systems and thresholds as the rule has."""
         params = source.params
         return {"system": (1, params.generation), "threshold": (1, len(params.multipliers))}
 
     @property
     def proposal(self) -> Selection:
         """The chosen proposal, in NumPy."""
-        params = self.source.params
-        multiplier = params.multipliers[self.threshold - 1]
-        return rule.single(self.source.systems(params)[self.system - 1], multiplier, params)
+        params, system = self.source.params, self.source.systems(self.source.params)[self.system - 1]
+        return rule.single(system, params.multipliers[self.threshold - 1], params)
 
     def still(self) -> Figure:
-        """The map of all proposals."""
         params = self.source.params
         generation, _, _ = rule.roles(self.source.systems(params), params)
         return stills.proposals(rule.generate(generation, params))
@@ -210,16 +193,13 @@ class AdapterExplorer(Explorer):
     view = traitlets.Unicode("adapter").tag(sync=True)
     rank = count(64, 0, 64, "Modes kept")
     frame = number(0.5, 0.0, 1.0, 0.01, "Frame")
-    basis = traitlets.Enum(("principal", "trained"), "principal").tag(
-        sync=True, label="Modes", options=["principal", "trained"]
-    )
+    basis = traitlets.Enum(["principal", "trained"], "principal")
+    basis.tag(sync=True, label="Modes", options=["principal", "trained"])
 
     def defaults(self, source: Source) -> dict[str, Any]:
-        """All modes."""
         return {"rank": source.field.rank}
 
     def ranges(self, source: Source) -> dict[str, tuple[int, int]]:
-        """As many modes as the field has."""
         return {"rank": (0, source.field.rank)}
 
     def start(self) -> dict[str, Any]:
@@ -231,55 +211,42 @@ class AdapterExplorer(Explorer):
     ) -> "AdapterExplorer":
         """The explorer with true trajectories and samples, one per field, beside its fields."""
         if not len(truths) == len(samples) == len(self.offered):
-            raise ValueError(
-                f"{len(truths)} references and {len(samples)} samples for {len(self.offered)} fields: "
-                "give one each, or None"
-            )
-        self.beside = [
-            None if truth is None else Reference(truth, seen, SHAPES[truth.domain.dimension])
-            for truth, seen in zip(truths, samples, strict=True)
-        ]
+            counts = f"{len(truths)} references and {len(samples)} samples for {len(self.offered)} fields"
+            raise ValueError(f"{counts}: give one each, or None")
+        pairs = zip(truths, samples, strict=True)
+        self.beside = [None if truth is None else Reference(truth, seen) for truth, seen in pairs]
         self.references = ["" if widget is None else widget.model_id for widget in self.beside]
         return self
 
     def truncated(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
         """The field of the background and the kept modes on the grid of the axes (x, [y,] t), in NumPy."""
         field, (*space, t) = self.source.field, axes
-        F, G = field.space.on_axes(tuple(space), (0,) * len(space)), field.time.at(t, 0)
-        left, sizes, right = _modes(F[:, 1:], G[1:], self.basis)
-        keep = min(self.rank, len(sizes))
-        u = F[:, :1] + left[:, :keep] @ right[:keep]
+        background, left, right = _modes(field, space, t, self.basis)
+        keep = min(self.rank, len(right))
+        u = background + left[:, :keep] @ right[:keep]
         u = np.logaddexp(0.0, u) if field.positive else u
         return u.reshape(*(axis.size for axis in axes))
 
     def still(self) -> Figure:
-        """The field and its largest modes."""
         field, domain = self.source.field, self.source.field.domain
         *counts, frames = SHAPES[domain.dimension]
-        space = tuple(
-            np.linspace(low, high, n) for low, high, n in zip(domain.low, domain.high, counts, strict=True)
-        )
-        t = np.linspace(domain.t0, domain.t1, frames)
-        F, G = field.space.on_axes(space, (0,) * domain.dimension), field.time.at(t, 0)
-        left, _, right = _modes(F[:, 1:], G[1:], self.basis)
+        space = [np.linspace(*ends) for ends in zip(domain.low, domain.high, counts, strict=True)]
+        _, left, right = _modes(field, space, np.linspace(domain.t0, domain.t1, frames), self.basis)
         return stills.adapter(field, left, right)
 
 
-def _svws(source: Source, params: SVWSParams) -> Selection:
-    """Algorithm S1 with the paper's refit on the fit system."""
-    generation, fit, validation = rule.roles(source.systems(params), params)
-    return rule.choose(rule.generate(generation, params), fit, validation, params)
-
-
-def _modes(F: np.ndarray, G: np.ndarray, basis: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Features [n, R], sizes and coefficients [R, T]: the SVD of F G, or F and G by falling size."""
+def _modes(
+    field: FrozenField, space: Sequence[np.ndarray], t: np.ndarray, basis: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Background [n, 1], features [n, R], coefficients [R, T]: the SVD of F G, or F and G by falling size."""
+    F, G = field.space.on_axes(tuple(space), (0,) * len(space)), field.time.at(t, 0)
+    background, F, G = F[:, :1], F[:, 1:], G[1:]
     if basis == "principal":
         q, r = np.linalg.qr(F)
         left, sizes, right = np.linalg.svd(r @ G, full_matrices=False)
-        return q @ left * sizes, sizes, right
-    sizes = np.linalg.norm(F, axis=0) * np.linalg.norm(G, axis=1)
-    order = np.argsort(-sizes, kind="stable")
-    return F[:, order], sizes[order], G[order]
+        return background, q @ left * sizes, right
+    order = np.argsort(-np.linalg.norm(F, axis=0) * np.linalg.norm(G, axis=1), kind="stable")
+    return background, F[:, order], G[order]
 
 
 _VIEWS: dict[str, type[Explorer]] = {
@@ -315,13 +282,12 @@ def explore(
     fields: list[Any] = list(field) if isinstance(field, (list, tuple)) else [field]
     if not fields:
         raise ValueError("no field to explore: give one, as fts.fit returns, or several")
-    for one in fields:
-        if not isinstance(one, FrozenField):
-            raise ValueError(
-                f"{type(one).__name__} cannot be sent to a browser: explore a FrozenField, as fts.fit returns"
-            )
+    for other in fields:
+        if not isinstance(other, FrozenField):
+            name = f"{type(other).__name__} cannot be sent to a browser"
+            raise ValueError(f"{name}: explore a FrozenField, as fts.fit returns")
     text = str(truth) if isinstance(truth, Equation) else truth
-    made = _VIEWS[view]([_source(one, library, text) for one in fields], **values)
+    made = _VIEWS[view]([_source(each, library, text) for each in fields], **values)
     if reference is None and samples is None:
         return made
     if not isinstance(made, AdapterExplorer):
@@ -344,12 +310,6 @@ def _source(field: FrozenField, library: str | Sequence[str] | Library | None, t
     key = (field_key(field.packed()), terms, truth)
     if key not in _sources:
         ready = prepare(field, terms)
-        true = _truth(name, truth)
+        true = Equation.parse(truth) if truth is not None else problem(name).equation if name else None
         _sources[key] = Source(field, terms, ready.weak, ready.params, true, ready.systems)
     return _sources[key]
-
-
-def _truth(name: str | None, text: str | None) -> Equation | None:
-    if text is not None:
-        return Equation.parse(text)
-    return problem(name).equation if name is not None else None

@@ -1,7 +1,6 @@
 """The package's import graph -> its reading order, what breaks it, what a notebook needs; and a traced call.
 
-The order is the docstring of the package: one indented line per module or folder, which ends in a slash, and
-a dashed line where the truth begins. The graph is read from the files; nothing is imported.
+The order is the docstring of the package; the graph is read from the files, and nothing is imported.
 """
 
 import ast
@@ -12,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -76,7 +76,8 @@ class Layout:
 
 def read_layout(root: Path = HERE) -> Layout:
     """The layout of the package in the folder `root`."""
-    paths = {_dotted(root, path): path for path in sorted(root.rglob("*.py"))}
+    modules = ((path.relative_to(root.parent).with_suffix(""), path) for path in sorted(root.rglob("*.py")))
+    paths = {".".join(module.parts).removesuffix(".__init__"): path for module, path in modules}
     inner = set(paths) - {root.name}
     files = {name: _file(name, paths[name], inner, root.name) for name in sorted(inner)}
     tree = ast.parse((root / "__init__.py").read_text())
@@ -88,8 +89,9 @@ def read_layout(root: Path = HERE) -> Layout:
 def missing_lines(layout: Layout) -> list[str]:
     """Modules and folders without a line, and lines without a module or folder."""
     listed = [str(line) for line in layout.lines]
-    folders = {file.line for file in layout.files.values() if _in_folder(file)}
-    present = {file.line + "/" * (file.line in folders) for file in layout.files.values()}
+    files = layout.files.values()
+    folders = {file.line for file in files if file.name.count(".") > 1 or file.path.name == "__init__.py"}
+    present = {file.line + "/" * (file.line in folders) for file in files}
     faults = [f"{name} stands in the order, but not on disk" for name in listed if name not in present]
     faults += [f"{name} has no line in the order" for name in sorted(present - set(listed))]
     return faults + [f"{name} has two lines" for name in sorted(set(listed)) if listed.count(name) > 1]
@@ -117,47 +119,37 @@ def cycles(layout: Layout) -> list[str]:
 def entangled_methods(layout: Layout) -> list[str]:
     """Methods of `baselines` that import each other; a method is a file that registers itself."""
     methods = {file.name: file for file in layout.of("baselines") if _registers(file.tree)}
-    return [
-        f"{file.name} imports {other}, another method"
-        for file in methods.values()
-        for other in sorted(file.anywhere & set(methods))
+    pairs = [
+        (file.name, other) for file in methods.values() for other in sorted(file.anywhere & set(methods))
     ]
+    return [f"{name} imports {other}, another method" for name, other in pairs]
 
 
 def truth_leaks(layout: Layout) -> list[str]:
     """Files above the dashed line from which imports, however many, lead below it."""
     below = {line.name for line in layout.lines if line.truth}
     faults = []
-    for file in layout.files.values():
-        if file.line not in below:
-            leaks = {
-                name for name in _reached(layout, [file.name], "anywhere") if name.split(".")[1] in below
-            }
-            faults += [f"{file.name} reaches {name}, the truth" for name in sorted(leaks)]
+    for file in (file for file in layout.files.values() if file.line not in below):
+        reached = sorted(_reached(layout, [file.name], "anywhere"))
+        faults += [f"{file.name} reaches {n}, the truth" for n in reached if n.split(".")[1] in below]
     return faults
 
 
 def importers(layout: Layout, library: str) -> set[str]:
     """Files whose import imports the library, `torch` say, themselves or through other files."""
-    direct = {
-        name
-        for name, file in layout.files.items()
-        if any(other.split(".")[0] == library for other in file.at_import)
-    }
+    files = layout.files.items()
+    direct = {name for name, file in files if library in {other.split(".")[0] for other in file.at_import}}
     return {name for name in layout.files if ({name} | _reached(layout, [name], "at_import")) & direct}
 
 
 def makers(layout: Layout, given: Iterable[str], made: str) -> list[str]:
     """Lines, in reading order, with a public function or method from one of the types `given` to `made`."""
-    return [
-        line.name
-        for line in layout.lines
-        if any(
-            made in back and set(given) & taken
-            for file in layout.of(line.name)
-            for taken, back in _signatures(file.tree)
-        )
-    ]
+    wanted = set(given)
+
+    def makes(file: File) -> bool:
+        return any(made in back and wanted & taken for taken, back in _signatures(file.tree))
+
+    return [line.name for line in layout.lines if any(map(makes, layout.of(line.name)))]
 
 
 def needed_by(layout: Layout, cells: Iterable[str]) -> set[str]:
@@ -171,14 +163,13 @@ def needed_by(layout: Layout, cells: Iterable[str]) -> set[str]:
     except SyntaxError:
         return set(layout.files)
     package, names = layout.package, set(_names(ast.walk(tree), "", set(layout.files)))
-    attributes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
-    of_package = [
-        node for node in attributes if isinstance(node.value, ast.Name) and node.value.id == package
-    ]
-    bare = sum(isinstance(node, ast.Name) and node.id == package for node in ast.walk(tree)) > len(of_package)
-    used = {node.attr for node in of_package}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module == package:
+    nodes, used = list(ast.walk(tree)), set[str]()
+    bare = sum(isinstance(node, ast.Name) and node.id == package for node in nodes)
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == package:
+            used.add(node.attr)
+            bare -= 1
+        elif isinstance(node, ast.ImportFrom) and node.module == package:
             used |= {alias.name for alias in node.names}
     whole = {f"{package}.{name}" for name in used} & set(layout.files)
     unknown = used - set(layout.public) - {name.rpartition(".")[2] for name in whole}
@@ -207,17 +198,15 @@ class CallTrace:
 
 def traced(call: Callable[[], Any], root: Path = HERE) -> CallTrace:
     """The trace of a call; time counts for the innermost function of the package."""
-    lines: dict[str, str | None] = {}
     open_lines: list[str] = []
     switches: list[tuple[str, float]] = []
     calls: Counter[str] = Counter()
 
+    @cache
     def line_of(path: str) -> str | None:
-        if path not in lines:
-            inside = path.startswith(f"{root}{os.sep}")
-            line = Path(path).relative_to(root).parts[0].removesuffix(".py") if inside else "__init__"
-            lines[path] = None if line == "__init__" else line
-        return lines[path]
+        inside = path.startswith(f"{root}{os.sep}")
+        line = Path(path).relative_to(root).parts[0].removesuffix(".py") if inside else "__init__"
+        return None if line == "__init__" else line
 
     def notice(frame: FrameType, event: str, _: Any) -> None:
         if event not in ("call", "return") or (line := line_of(frame.f_code.co_filename)) is None:
@@ -238,9 +227,8 @@ def traced(call: Callable[[], Any], root: Path = HERE) -> CallTrace:
     stops = [start for _, start in switches[1:]] + [time.perf_counter()]
     began = switches[0][1]
     pairs = zip(switches, stops, strict=True)
-    return CallTrace(
-        tuple((line, start - began, stop - began) for (line, start), stop in pairs), calls, stops[-1] - began
-    )
+    stretches = tuple((line, start - began, stop - began) for (line, start), stop in pairs)
+    return CallTrace(stretches, calls, stops[-1] - began)
 
 
 def _registers(tree: ast.Module) -> bool:
@@ -263,23 +251,11 @@ def _types(annotation: ast.expr | None) -> set[str]:
     return {node.id for node in ast.walk(annotation) if isinstance(node, ast.Name)} if annotation else set()
 
 
-def _dotted(root: Path, path: Path) -> str:
-    parts = (root.name, *path.relative_to(root).with_suffix("").parts)
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def _in_folder(file: File) -> bool:
-    return file.name.count(".") > 1 or file.path.name == "__init__.py"
-
-
 def _lines(docstring: str) -> tuple[Line, ...]:
-    lines, truth = [], False
-    for row in docstring.splitlines():
-        truth = truth or row.startswith("    -----")
-        if match := re.fullmatch(r" {4}(\w+)(/?) {2,}(\S.*)", row):
-            name, slash, says = match.groups()
-            lines.append(Line(name, bool(slash), says, truth))
-    return tuple(lines)
+    parts = re.split(r"^ {4}-----.*", docstring, maxsplit=1, flags=re.MULTILINE)
+    rows = ((row, i > 0) for i, part in enumerate(parts) for row in part.splitlines())
+    matches = ((re.fullmatch(r" {4}(\w+)(/?) {2,}(\S.*)", row), truth) for row, truth in rows)
+    return tuple(Line(match[1], bool(match[2]), match[3], truth) for match, truth in matches if match)
 
 
 def _file(name: str, path: Path, inner: set[str], package: str) -> File:

@@ -1,9 +1,8 @@
 """A training watched: callback -> SupportPath, as arrays and as a file, and where to stop it (Supplement E).
 
 Supports are kept whenever they change, losses and coefficients at every check, the field at a few of them on
-a coarse grid. The recorder only reads: the training is the same with it and without. No truth enters, neither
-here nor in the stopping rules, which look at the path from the step on at which the method begins to drop
-terms: before it all of them are in play, and there is nothing to report.
+a coarse grid. The training is the same with the recorder and without; no truth enters. Stopping rules look at
+the path from where the method begins to drop terms: before it, all of them are in play.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+from numpy.random import Generator
 
 from fts import containers
 from fts.baselines.deepmod import DeepMoDParams
@@ -39,6 +39,7 @@ class PathParams:
     plane: tuple[int, int, int]  # the same in two, (x, y, t)
 
 
+About = Mapping[str, Any]
 # Enough to see a field move by, and a few hundred kilobytes for the longest training.
 PATHS = PathParams(fields=48, selections=100, grid=(64, 40), plane=(24, 24, 4))
 
@@ -59,10 +60,9 @@ class SupportPath:
 
     def __post_init__(self) -> None:
         if not len(self.steps) or self.since[0] > self.steps[0] or self.since[-1] > self.steps[-1]:
-            raise ValueError(
-                f"supports from step {self.since[:1]} to {self.since[-1:]} do not belong to checks from "
-                f"{self.steps[:1]} to {self.steps[-1:]}: record both from the first step to the last"
-            )
+            ends = [f"from step {each[:1]} to {each[-1:]}" for each in (self.since, self.steps)]
+            remedy = "record both from the first step to the last"
+            raise ValueError(f"supports {ends[0]} do not belong to checks {ends[1]}: {remedy}")
 
     @property
     def end(self) -> int:
@@ -84,13 +84,11 @@ class SupportPath:
         low, high = flat.min(axis=1), flat.max(axis=1)
         scale = np.where(high > low, high - low, 1.0) / _LEVELS
         levels = np.rint((flat - low[:, None]) / scale[:, None]).astype(np.uint8)
-        arrays = {
-            "steps": self.steps.astype(np.int32),
+        steps = {name: getattr(self, name).astype(np.int32) for name in ("steps", "since", "field_steps")}
+        arrays = steps | {
             "losses": np.stack(list(self.losses.values()), axis=1).astype(np.float32),
             "xi": self.xi.astype(np.float32),
-            "since": self.since.astype(np.int32),
             "supports": self.supports.astype(np.uint8),
-            "field_steps": self.field_steps.astype(np.int32),
             "ranges": np.stack([low, low + scale * _LEVELS], axis=1).astype(np.float32),
             "fields": levels.reshape(self.fields.shape),
         }
@@ -100,22 +98,15 @@ class SupportPath:
 
 def load_path(path: Path) -> SupportPath:
     """The path in a file, every byte verified; FileError if it is damaged."""
-    header, arrays = containers.load_arrays(
-        path, _KIND, "restore it from version control, or record it again: python -m fts.lab.studies paths"
-    )
+    command = "python -m fts.lab.studies paths"
+    remedy = f"restore it from version control, or record it again: {command}"
+    header, arrays = containers.load_arrays(path, _KIND, remedy)
     levels = arrays["fields"].astype(float)
     low, high = (side.reshape(-1, *[1] * (levels.ndim - 1)) for side in arrays["ranges"].astype(float).T)
-    return SupportPath(
-        about=header["about"],
-        terms=tuple(header["terms"]),
-        steps=arrays["steps"],
-        losses=dict(zip(header["losses"], arrays["losses"].T, strict=True)),
-        xi=arrays["xi"],
-        since=arrays["since"],
-        supports=arrays["supports"].astype(bool),
-        field_steps=arrays["field_steps"],
-        fields=low + (high - low) * levels / _LEVELS,
-    )
+    losses = dict(zip(header["losses"], arrays["losses"].T, strict=True))
+    arrays |= {"supports": arrays["supports"].astype(bool), "fields": low + (high - low) * levels / _LEVELS}
+    values = {name: arrays[name] for name in ("steps", "xi", "since", "supports", "field_steps", "fields")}
+    return SupportPath(header["about"], tuple(header["terms"]), losses=losses, **values)
 
 
 class Recorder:
@@ -147,12 +138,13 @@ class Recorder:
             return
         self.checks.append((step, dict(losses), np.array(xi, dtype=float)))
         if self.calls % self.stride == 0:
-            self._keep_field(step, field)
+            self.fields.append((step, field.on_grid(*self.axes)))
+            if len(self.fields) >= 2 * self.params.fields:  # twice as many as wanted: twice as rarely
+                del self.fields[1::2]
+                self.stride *= 2
         self.calls += 1
 
-    def path(
-        self, about: Mapping[str, Any], end: int, losses: Mapping[str, float], selection: Selection
-    ) -> SupportPath:
+    def path(self, about: About, end: int, losses: Mapping[str, float], selection: Selection) -> SupportPath:
         """The whole training, closed by the state in which it ended after `end` steps."""
         if self.latest < end:
             self.checks.append((end, dict(losses), selection.xi))
@@ -160,47 +152,26 @@ class Recorder:
         if selection.field is not None and self.fields[-1][0] < end:
             self.fields.append((end, selection.field.on_grid(*self.axes)))
         kept = np.linspace(0, len(self.fields) - 1, min(len(self.fields), self.params.fields))
-        fields = [self.fields[i] for i in np.rint(kept).astype(int)]
-        names = list(self.checks[0][1])
-        return SupportPath(
-            about=about,
-            terms=self.library.names,
-            steps=np.array([step for step, *_ in self.checks]),
-            losses={
-                name: np.array([values.get(name, np.nan) for _, values, _ in self.checks]) for name in names
-            },
-            xi=np.stack([xi for *_, xi in self.checks]),
-            since=np.array([step for step, _ in self.supports]),
-            supports=np.stack([support for _, support in self.supports]),
-            field_steps=np.array([step for step, _ in fields]),
-            fields=np.stack([values for _, values in fields]),
-        )
+        steps, seen, xi = zip(*self.checks, strict=True)
+        curves = {name: np.array([values.get(name, np.nan) for values in seen]) for name in seen[0]}
+        since, supports = map(np.array, zip(*self.supports, strict=True))
+        fields = map(np.array, zip(*(self.fields[i] for i in np.rint(kept).astype(int)), strict=True))
+        checks = (np.array(steps), curves, np.array(xi))
+        return SupportPath(about, self.library.names, *checks, since, supports, *fields)
 
     def _see_support(self, step: int, support: np.ndarray) -> None:
         if not self.supports or (self.supports[-1][1] != support).any():
             self.supports.append((step, support.copy()))
 
-    def _keep_field(self, step: int, field: Field) -> None:
-        """At every `stride`-th check; twice as rarely when there are twice as many as wanted."""
-        self.fields.append((step, field.on_grid(*self.axes)))
-        if len(self.fields) >= 2 * self.params.fields:
-            del self.fields[1::2]
-            self.stride *= 2
-
 
 # As a method, but with its path beside the selection.
-Recorded = Callable[
-    [Observations, Library, Any, np.random.Generator, Mapping[str, Any]], tuple[Selection, SupportPath]
-]
+Watched = tuple[Selection, SupportPath]
+Recorded = Callable[[Observations, Library, Any, Generator, About], Watched]
 
 
 def record_deepmod(
-    observations: Observations,
-    library: Library,
-    params: DeepMoDParams,
-    rng: np.random.Generator,
-    about: Mapping[str, Any],
-) -> tuple[Selection, SupportPath]:
+    observations: Observations, library: Library, params: DeepMoDParams, rng: Generator, about: About
+) -> Watched:
     """DeepMoD's selection and its path: the terms in play at every check."""
     from fts.baselines.training.deepmod import deepmod
 
@@ -213,12 +184,8 @@ def record_deepmod(
 
 
 def record_weak_pde_learn(
-    observations: Observations,
-    library: Library,
-    params: WeakPDELearnParams,
-    rng: np.random.Generator,
-    about: Mapping[str, Any],
-) -> tuple[Selection, SupportPath]:
+    observations: Observations, library: Library, params: WeakPDELearnParams, rng: Generator, about: About
+) -> Watched:
     """Weak-PDE-LEARN's selection and its path: the coefficients beyond the threshold in every epoch."""
     from fts.baselines.training.weak_pde_learn import weak_pde_learn
 
@@ -229,20 +196,15 @@ def record_weak_pde_learn(
 
 
 def record_freeze_then_select(
-    observations: Observations,
-    library: Library,
-    params: FreezeThenSelectParams,
-    rng: np.random.Generator,
-    about: Mapping[str, Any],
-) -> tuple[Selection, SupportPath]:
+    observations: Observations, library: Library, params: FreezeThenSelectParams, rng: Generator, about: About
+) -> Watched:
     """Our selection, and what SVWS would have said of the field at every stage of its training."""
     from fts.adapter import paper
 
-    settings, recorder = params.field.settings, Recorder(library, observations.domain, 0.0, PATHS)
-    if params.field.recipe != "paper" or not isinstance(settings, AdapterParams):
-        raise ValueError(
-            f"recipe {params.field.recipe!r} has no stages: record the paper's own, with settings"
-        )
+    settings, recipe = params.field.settings, params.field.recipe
+    if recipe != "paper" or not isinstance(settings, AdapterParams):
+        raise ValueError(f"recipe {recipe!r} has no stages: record the paper's own, with settings")
+    recorder = Recorder(library, observations.domain, 0.0, PATHS)
     every = max(1, settings.training.epochs // PATHS.selections)
 
     def watch(update: int, error: float, freeze: Callable[[], FrozenField]) -> None:
@@ -281,9 +243,7 @@ Rule = Callable[[SupportPath], int]
 def objective(path: SupportPath) -> Float[np.ndarray, " n"]:
     """What the training minimizes, at every check."""
     losses = path.losses
-    if "loss" in losses:
-        return losses["loss"]
-    return losses["data"] + losses["residual"] if "residual" in losses else losses["data"]
+    return losses["loss"] if "loss" in losses else losses["data"] + losses.get("residual", 0.0)
 
 
 def lowest_loss(path: SupportPath) -> int:

@@ -187,7 +187,7 @@ def test_the_table_beside_the_peer_counts_failures_as_misses():
     made = [
         runs.record(task, terms=terms, score=score, seconds=2.0, extra=said)
         if task.seed == 1
-        else runs.failure(task, "no", 4.0)
+        else runs.record(task, error="no", seconds=4.0)
         for task in tasks
     ]
     rows = figures.beside_peer(made).rows

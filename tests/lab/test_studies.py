@@ -32,7 +32,7 @@ def finished(task: Task, e_xi: float = 0.01, exact: bool = True) -> RunRecord:
     if not exact:
         del terms["u_xx"]
     score = runs.score_terms(terms, task.problem) | {"e_u": 0.05}
-    return replace(runs.failure(task, ""), terms=terms, score=score)
+    return replace(runs.record(task, error=""), terms=terms, score=score)
 
 
 class Later:
@@ -143,7 +143,9 @@ def _folder(tmp_path: Path, e_xi: float = 0.01) -> Path:
             first = next(iter(terms))
             terms[first] *= 1 + e_xi
             score = runs.score_terms(terms, task.problem) | {"e_u": 0.01}
-            records.append(tmp_path / "main.jsonl", replace(runs.failure(task, ""), terms=terms, score=score))
+            records.append(
+                tmp_path / "main.jsonl", replace(runs.record(task, error=""), terms=terms, score=score)
+            )
     verify.write(tmp_path)
     return tmp_path
 
@@ -256,7 +258,7 @@ def test_the_run_of_a_killed_worker_is_retried(tmp_path):
     tasks = [replace(TASK, seed=seed) for seed in (1, 2, 3)]
     # Made here: a worker process cannot import this module.
     outcomes = {task.seed: finished(task) for task in tasks[:2]} | {
-        3: runs.failure(tasks[2], "ValueError: this run fails")
+        3: runs.record(tasks[2], error="ValueError: this run fails")
     }
 
     def run(task: Task) -> RunRecord:
@@ -307,7 +309,7 @@ folder, seconds, studies = Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3
 def run(task):
     (folder / f"{os.getpid()}.{task.seed}.started").touch()
     time.sleep(seconds)
-    return runs.failure(task, "this run only waits")
+    return runs.record(task, error="this run only waits")
 
 
 if __name__ == "__main__":
@@ -416,7 +418,7 @@ def test_a_run_made_again_is_held_against_its_record():
     assert list(verify.compare_record(record, record)) == []
     lost = finished(TASK, exact=False)
     assert next(iter(verify.compare_record(lost, record))) == "exact False, recorded True"
-    failed = runs.failure(TASK, "ValueError: no")
+    failed = runs.record(TASK, error="ValueError: no")
     assert list(verify.compare_record(failed, record)) == ["ValueError: no"]
     kernel = replace(record, method="two fields", parameters={})
     assert any("terms" in line for line in verify.compare_record(replace(kernel, terms=lost.terms), kernel))

@@ -288,7 +288,7 @@ def test_verify_holds_a_path_against_its_record(tmp_path: Path) -> None:
     path = replace(path, about=path.about | {"key": task.key})
     path.save(paths.path_file(task, tmp_path))
     assert any("has no record in baselines.jsonl" in line for line in paths.check_paths(tmp_path))
-    record = replace(runs.failure(task, ""), terms={"u*u_x": -6.0, "u_xxx": -1.0})
+    record = replace(runs.record(task), terms={"u*u_x": -6.0, "u_xxx": -1.0})
     records.append(tmp_path / "baselines.jsonl", record)
     assert list(paths.check_paths(tmp_path)) == []
     cell = verify.compute(tmp_path)["paths, supports"]["DeepMoD | kdv-S20"]
@@ -386,7 +386,7 @@ def test_the_ends_of_trainings_stand_beside_the_truth_with_their_recorded_errors
     path = _kdv_runs(TRUE)[TEST_SEEDS[0]]
     path = replace(path, about={**path.about, "key": "known"}, fields=np.ones((1, 8, 6)))
     task = next(paths.paths(TEST_SEEDS))
-    record = replace(runs.failure(task, ""), score={"e_u": 0.123})
+    record = replace(runs.record(task), score={"e_u": 0.123})
     truth, ended = baselines.trained_fields([path], {"known": record}).axes
     assert paths.true_field(path).shape == (8, 6)
     titles = [ax.get_title() or ax.get_title(loc="left") for ax in (truth, ended)]  # as the style has it
@@ -401,7 +401,7 @@ def test_costs_count_runs_and_name_what_is_missing() -> None:
     notes = [{"iterations": n, "stopped_by": why} for n, why in ((100, "convergence"), (300, "budget"))]
     made = [
         replace(
-            runs.failure(task, ""), extra={"fit_seconds": 10.0 * (i + 1), "notes": note}, score={"e_u": 1}
+            runs.record(task), extra={"fit_seconds": 10.0 * (i + 1), "notes": note}, score={"e_u": 1}
         )
         for i, note in enumerate(notes)
     ]

@@ -1,8 +1,7 @@
 """Explorers of what was computed beforehand: noise in one field and in two, and pools of functions.
 
-The first page carries two symmetric matrices of J + 1 rows per noise level, as float32; it searches supports
-and solves for coefficients itself, as `fts.selection.support_search` does. The second carries the refitted
-functions of every family with their held-out risks, and chooses again as the complexity penalty changes.
+The first page carries two symmetric matrices of J + 1 rows per noise level, and searches supports itself, as
+`fts.selection.support_search` does. The second carries refitted functions with their held-out risks.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import traitlets
-from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 from fts import containers
@@ -18,7 +16,7 @@ from fts.equations.equation import Equation
 from fts.explorers.explorer import Explorer, Payload, count, field_key, number, term_values
 from fts.lab.studies.records import RunRecord
 from fts.lab.studies.symbolic import PROBLEM
-from fts.plotting import INK, PALETTE, WIDTH, use_style
+from fts.plotting import INK, PALETTE, canvas, panel_row, use_style
 from fts.problems.problems import problem
 from fts.problems.trajectories import simulate
 from fts.selection.instrumental import TWO_FIELDS
@@ -27,6 +25,7 @@ from fts.selection.support_search import Support, beam_search
 from fts.symbolic.families import Form
 from fts.symbolic.search import SYMBOLIC
 
+_SHOWN = ("name", "factor", "body")  # of a term
 _COLORS = {"two fields": PALETTE[0], "one field": PALETTE[1]}
 
 
@@ -39,22 +38,20 @@ class NoiseLevels(Payload):
         entry, library = problem(name), next(iter(levels.values())).library
         self.library, self.truth = library, entry.equation.on(library)
         upper = np.triu_indices(len(library) + 1)
-        rows = [
-            [moments.norms, *(each.products.sum(axis=0)[upper] for each in (moments.cross, moments.within))]
-            for moments in levels.values()
-        ]
-        data = np.concatenate([part for row in rows for part in row]).astype("<f4").tobytes()
-        names = ("name", "factor", "body")
+        parts = []
+        for moments in levels.values():
+            products = (each.products.sum(axis=0)[upper] for each in (moments.cross, moments.within))
+            parts += [moments.norms, *products]
+        data, search = np.concatenate(parts).astype("<f4").tobytes(), TWO_FIELDS
         info: dict[str, Any] = {
             "label": entry.title,
             "dimension": entry.domain.dimension,
             "key": field_key(data),
             "size": len(library) + 1,
             "levels": list(levels),
-            "library": [{part: term_values(term)[part] for part in names} for term in library],
+            "library": [{name: term_values(term)[name] for name in _SHOWN} for term in library],
             "truth": self.truth.tolist(),
-            "search": {name: getattr(TWO_FIELDS, name) for name in ("reliability", "width")}
-            | {"most": TWO_FIELDS.most_terms},
+            "search": {"reliability": search.reliability, "width": search.width, "most": search.most_terms},
         }
         super().__init__(data=data, info=info)
 
@@ -78,7 +75,6 @@ class NoiseExplorer(Explorer):
     tolerance = number(TWO_FIELDS.tolerance, 1e-4, 1e-1, 0.125, "Tolerance of the risk", base=10)
 
     def ranges(self, source: NoiseLevels) -> dict[str, tuple[int, int]]:
-        """As many levels as the page carries."""
         return {"level": (0, len(source.info["levels"]) - 1)}
 
     @property
@@ -100,20 +96,15 @@ class NoiseExplorer(Explorer):
         return beam_search(cross, within, search["most"], search["reliability"], search["width"])
 
     def still(self) -> Figure:
-        """Unexplained share by the number of terms, and the two equations."""
         use_style()
-        figure, ax = plt.subplots(figsize=(WIDTH, 0.5 * WIDTH))
+        figure, ax = canvas(0.5)
         for name, (_, cross, _) in self.source.moments(self.level).items():
             supports = self._supports(name)
             risks = [_fit(cross, support)[1] for support in supports]
             ax.plot(range(1, len(risks) + 1), risks, "o-", color=_COLORS[name], label=name)
         ax.axhline(0.0, color=INK, linestyle=":")
-        noise = self.source.info["levels"][self.level]
-        ax.set(
-            xlabel="terms",
-            ylabel="unexplained share",
-            title=f"{self.source.info['label']}, {noise:.0%} noise",
-        )
+        title = f"{self.source.info['label']}, {self.source.info['levels'][self.level]:.0%} noise"
+        ax.set(xlabel="terms", ylabel="unexplained share", title=title)
         ax.legend()
         return figure
 
@@ -177,18 +168,13 @@ class PoolExplorer(Explorer):
         return entry["risk"] + self.penalty * entry["complexity"]
 
     def still(self) -> Figure:
-        """Scores of the pool, and the chosen function beside the true one."""
         use_style()
-        figure, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 0.45 * WIDTH))
+        figure, (left, right) = panel_row(2, 0.45, sharey=False)
         order = sorted(self._pool, key=self._score)
-        names, risks = (
-            [entry["family"].replace("*", " ") for entry in order],
-            [entry["risk"] for entry in order],
-        )
+        names, risks = [entry["family"].replace("*", " ") for entry in order], [e["risk"] for e in order]
+        penalties = [self.penalty * entry["complexity"] for entry in order]
         left.barh(names, risks, color=[PALETTE[0], *[INK] * (len(order) - 1)])
-        left.barh(
-            names, [self.penalty * entry["complexity"] for entry in order], left=risks, color=PALETTE[1]
-        )
+        left.barh(names, penalties, left=risks, color=PALETTE[1])
         left.invert_yaxis()
         left.tick_params(axis="y", labelsize=7)
         left.set(xlabel="risk + penalty", title=self.source.info["label"])

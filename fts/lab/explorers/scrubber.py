@@ -1,8 +1,6 @@
-"""Recorded trainings and fields of fewer and fewer sensors -> explorers that step through them.
+"""Explorers that step through recorded trainings, and through fields of fewer and fewer sensors.
 
-"Freeze against joint" (chapter "paths"): two trainings on the same samples. "Take sensors away" (chapter
-"samples"): fields by two kernels, and the selected equations. A page carries every field at its stops, with
-eight bits per value: all that is shown, nothing else.
+A page carries every field at its stops, with eight bits per value: all that is shown, nothing else.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,10 +11,11 @@ import traitlets
 from jaxtyping import Float
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
+from matplotlib.gridspec import GridSpec
 
 from fts import containers
 from fts.equations.equation import Equation
-from fts.explorers.explorer import Explorer, Payload, count, field_key, term_values, true_places
+from fts.explorers.explorer import Explorer, Payload, box_values, count, field_key, term_values, true_places
 from fts.fields.frozen import FrozenField, load_field
 from fts.lab.figures.paths import f1_line
 from fts.lab.figures.samples import SEPARABLE, TRAVELLING
@@ -47,26 +46,20 @@ class PathPair(Payload):
     def __init__(self, joint: SupportPath, frozen: SupportPath) -> None:
         for name in ("problem", "protocol", "seed"):
             if joint.about[name] != frozen.about[name]:
-                raise ValueError(
-                    f"{name} {joint.about[name]!r} beside {frozen.about[name]!r}: give two trainings on the "
-                    "same samples"
-                )
+                both = f"{joint.about[name]!r} beside {frozen.about[name]!r}"
+                raise ValueError(f"{name} {both}: give two trainings on the same samples")
         self.joint, self.frozen = joint, frozen
         entry = problem(joint.about["problem"])
-        self.library = entry.library
-        truth = true_field(joint)
+        self.library, truth = entry.library, true_field(joint)
         arrays = {
             "truth": _quantized("", truth[None])["_fields"],
             "true_xi": entry.equation.on(entry.library),
         }
         arrays |= _side("joint", joint) | _side("frozen", frozen)
-        data = containers.pack_arrays("scrubber", {}, arrays)
-        info = _info(entry, truth) | {
-            "key": field_key(data),
-            "label": _label(joint),
-            "method": joint.about["row"],
-        }
-        super().__init__(data=data, info=info)
+        data, row = containers.pack_arrays("scrubber", {}, arrays), joint.about["row"]
+        where = f"{SHORT_NAMES[entry.name]}-{joint.about['protocol']}, seed {joint.about['seed']}"
+        names = {"key": field_key(data), "label": f"{row}, {where}", "method": row}
+        super().__init__(data=data, info=_info(entry, truth) | names)
 
 
 class FreezeAgainstJoint(Explorer):
@@ -88,22 +81,10 @@ class FreezeAgainstJoint(Explorer):
         return equation_at(self.source.frozen, self.checkpoint)
 
     def still(self) -> Figure:
-        """Both fields at the chosen checkpoint beside the truth, and F1 along both trainings."""
-        use_style()
         pair, k = self.source, self.checkpoint
-        figure = plt.figure(figsize=(WIDTH, 0.75 * WIDTH))
-        grid = figure.add_gridspec(3, 3, height_ratios=[2, 1, 1])
-        truth = true_field(pair.joint)
-        rows = {
-            "the truth": truth,
-            pair.info["method"]: pair.joint.fields[_checkpoints(pair.joint)[k]],
-            "adapter": pair.frozen.fields[_checkpoints(pair.frozen)[k]],
-        }
-        for column, (name, values) in enumerate(rows.items()):
-            ax = figure.add_subplot(grid[0, column])
-            shown = values if values.ndim == 2 else values[..., -1]
-            ax.imshow(shown.T, origin="lower", aspect="auto", vmin=truth.min(), vmax=truth.max())
-            ax.set(title=name, xticks=[], yticks=[])
+        methods = {pair.info["method"]: pair.joint, "adapter": pair.frozen}
+        fields = {name: path.fields[_checkpoints(path)[k]] for name, path in methods.items()}
+        figure, grid = _beside_truth(true_field(pair.joint), fields, [2, 1, 1])
         for row, path in enumerate((pair.joint, pair.frozen), start=1):
             ax = figure.add_subplot(grid[row, :])
             f1_line(ax, path, label=True)
@@ -121,43 +102,32 @@ class SensorSweep(Payload):
 
     def __init__(self, layouts: Sequence[Observations], fields: Mapping[str, Sequence[FrozenField]]) -> None:
         if set(fields) != set(KERNELS) or any(len(made) != len(layouts) for made in fields.values()):
-            raise ValueError(
-                f"fields of {sorted(fields)} for {len(layouts)} layouts: give one per layout for each of "
-                f"{' and '.join(KERNELS)}"
-            )
+            given = f"fields of {sorted(fields)} for {len(layouts)} layouts"
+            raise ValueError(f"{given}: give one per layout for each of {' and '.join(KERNELS)}")
         names = {samples.problem for samples in layouts}
         if len(names) != 1 or None in names or not 1 < len(layouts) <= _MOST_STOPS:
             raise ValueError(f"{len(layouts)} layouts of {names}: give two to {_MOST_STOPS} of one benchmark")
         entry = problem(str(layouts[0].problem))
         self.trajectory, self.library = simulate(entry.name), entry.library
         self.counts = [len(np.unique(samples.x, axis=0)) for samples in layouts]
-        self.fields = fields
-        self.selected, self.errors = {}, {}
-        for kernel, made in fields.items():
-            self.selected[kernel] = [select(field, entry.name).equation for field in made]
-            self.errors[kernel] = [metrics.field_error(field, self.trajectory) for field in made]
+        self.fields, self.selected, self.errors = fields, {}, {}
         truth = _shown(self.trajectory)
         arrays = {"truth": _quantized("", truth[None])["_fields"]}
         for kernel in KERNELS:
-            arrays |= self._side(kernel, entry.equation)
+            made = fields[kernel]
+            equations = self.selected[kernel] = [select(field, entry.name).equation for field in made]
+            self.errors[kernel] = [metrics.field_error(field, self.trajectory) for field in made]
+            exact = [metrics.score(equation, entry.equation).exact for equation in equations]
+            arrays |= _quantized(kernel, np.stack([_on_page(field, self.trajectory) for field in made])) | {
+                f"{kernel}_xi": np.stack([equation.on(self.library) for equation in equations]),
+                f"{kernel}_error": np.array(self.errors[kernel]),
+                f"{kernel}_exact": np.array(exact, dtype=np.int32),
+            }
         data = containers.pack_arrays("sensors", {}, arrays)
-        info = _info(entry, truth) | {
-            "key": field_key(data),
-            "label": f"{SHORT_NAMES[entry.name]}, seed {layouts[0].seed}",
-            "counts": self.counts,
-            "sensors": [np.unique(samples.x).round(4).tolist() for samples in layouts],
-        }
+        names = {"key": field_key(data), "label": f"{SHORT_NAMES[entry.name]}, seed {layouts[0].seed}"}
+        sensors = [np.unique(samples.x).round(4).tolist() for samples in layouts]
+        info = _info(entry, truth) | names | {"counts": self.counts, "sensors": sensors}
         super().__init__(data=data, info=info)
-
-    def _side(self, kernel: str, truth: Equation) -> dict[str, np.ndarray]:
-        values = np.stack([_on_page(field, self.trajectory) for field in self.fields[kernel]])
-        equations = self.selected[kernel]
-        exact = [metrics.score(equation, truth).exact for equation in equations]
-        return _quantized(kernel, values) | {
-            f"{kernel}_xi": np.stack([equation.on(self.library) for equation in equations]),
-            f"{kernel}_error": np.array(self.errors[kernel]),
-            f"{kernel}_exact": np.array(exact, dtype=np.int32),
-        }
 
 
 class TakeSensorsAway(Explorer):
@@ -169,7 +139,6 @@ class TakeSensorsAway(Explorer):
     taken = count(0, 0, _MOST_STOPS - 1, "Sensors")
 
     def ranges(self, source: SensorSweep) -> dict[str, tuple[int, int]]:
-        """As many stops as there are layouts."""
         return {"taken": (0, len(source.counts) - 1)}
 
     @property
@@ -178,18 +147,9 @@ class TakeSensorsAway(Explorer):
         return {kernel: selected[self.taken] for kernel, selected in self.source.selected.items()}
 
     def still(self) -> Figure:
-        """Both fields at the chosen number of sensors beside the truth, and their errors at all."""
-        use_style()
         sweep, k = self.source, self.taken
-        figure = plt.figure(figsize=(WIDTH, 0.75 * WIDTH))
-        grid = figure.add_gridspec(2, 3, height_ratios=[1.2, 1])
-        truth = _shown(sweep.trajectory)
-        pictures = {"the truth": truth}
-        pictures |= {kernel: _on_page(made[k], sweep.trajectory) for kernel, made in sweep.fields.items()}
-        for column, (name, values) in enumerate(pictures.items()):
-            ax = figure.add_subplot(grid[0, column])
-            ax.imshow(values.T, origin="lower", aspect="auto", vmin=truth.min(), vmax=truth.max())
-            ax.set(title=name, xticks=[], yticks=[])
+        fields = {kernel: _on_page(made[k], sweep.trajectory) for kernel, made in sweep.fields.items()}
+        figure, grid = _beside_truth(_shown(sweep.trajectory), fields, [1.2, 1])
         ax = figure.add_subplot(grid[1, :])
         for kernel, errors in sweep.errors.items():
             ax.loglog(sweep.counts, errors, "o-", color=_COLORS[kernel], label=kernel)
@@ -199,15 +159,28 @@ class TakeSensorsAway(Explorer):
         return figure
 
 
+def _beside_truth(
+    truth: np.ndarray, fields: Mapping[str, np.ndarray], heights: Sequence[float | int]
+) -> tuple[Figure, GridSpec]:
+    """A figure with the truth and two fields above, all on one color scale, and rows of these heights."""
+    use_style()
+    figure = plt.figure(figsize=(WIDTH, 0.75 * WIDTH))
+    grid = figure.add_gridspec(len(heights), 3, height_ratios=heights)
+    for column, (name, values) in enumerate({"the truth": truth, **fields}.items()):
+        ax = figure.add_subplot(grid[0, column])
+        shown = values if values.ndim == 2 else values[..., -1]
+        ax.imshow(shown.T, origin="lower", aspect="auto", vmin=truth.min(), vmax=truth.max())
+        ax.set(title=name, xticks=[], yticks=[])
+    return figure, grid
+
+
 def shipped_sweep(name: str, seed: int) -> SensorSweep:
     """The sweep of the fields that ship with the book."""
     trajectory = simulate(name)
     layouts = [observe(trajectory, protocol, seed=seed) for protocol in SWEEP]
-    recipes = dict(zip(KERNELS, ("kernel", "travelling"), strict=True))
-    fields = {
-        kernel: [load_field(name, protocol, seed=seed, recipe=recipe) for protocol in SWEEP]
-        for kernel, recipe in recipes.items()
-    }
+    fields = {}
+    for kernel, recipe in zip(KERNELS, ("kernel", "travelling"), strict=True):
+        fields[kernel] = [load_field(name, protocol, seed=seed, recipe=recipe) for protocol in SWEEP]
     return SensorSweep(layouts, fields)
 
 
@@ -224,16 +197,12 @@ def _side(name: str, path: SupportPath) -> dict[str, np.ndarray]:
     steps, fields = path.field_steps[kept], path.fields[kept]
     since, f1 = support_f1(path)
     at = np.searchsorted(since, steps, side="right") - 1
-    return (
-        {f"{name}_steps": steps.astype(np.int32)}
-        | _quantized(name, fields)
-        | {
-            f"{name}_xi": _coefficients(path, steps.tolist()),
-            f"{name}_f1": f1[at],
-            f"{name}_since": since.astype(np.int32),
-            f"{name}_since_f1": f1.astype(np.float32),
-        }
-    )
+    return {f"{name}_steps": steps.astype(np.int32), **_quantized(name, fields)} | {
+        f"{name}_xi": _coefficients(path, steps.tolist()),
+        f"{name}_f1": f1[at],
+        f"{name}_since": since.astype(np.int32),
+        f"{name}_since_f1": f1.astype(np.float32),
+    }
 
 
 def _checkpoints(path: SupportPath) -> np.ndarray:
@@ -249,14 +218,9 @@ def _coefficients(path: SupportPath, steps: list[int]) -> Float[np.ndarray, "m J
     return np.where(support, path.xi[rows].astype(float), 0.0)
 
 
-def _label(path: SupportPath) -> str:
-    about: Any = path.about
-    return f"{about['row']}, {SHORT_NAMES[about['problem']]}-{about['protocol']}, seed {about['seed']}"
-
-
 def _page_rows(trajectory: Trajectory) -> list[np.ndarray]:
-    axes = (*trajectory.axes, trajectory.t)
-    return [np.linspace(0, axis.size - 1, n).astype(int) for axis, n in zip(axes, _SHAPE, strict=True)]
+    sizes = zip(trajectory.u.shape, _SHAPE, strict=True)
+    return [np.linspace(0, size - 1, n).astype(int) for size, n in sizes]
 
 
 def _shown(trajectory: Trajectory) -> Float[np.ndarray, "nx nt"]:
@@ -264,18 +228,14 @@ def _shown(trajectory: Trajectory) -> Float[np.ndarray, "nx nt"]:
 
 
 def _on_page(field: FrozenField, trajectory: Trajectory) -> Float[np.ndarray, "nx nt"]:
-    axes = (*trajectory.axes, trajectory.t)
-    return field.on_grid(*(axis[at] for axis, at in zip(axes, _page_rows(trajectory), strict=True)))
+    x, t = _page_rows(trajectory)
+    return field.on_grid(trajectory.axes[0][x], trajectory.t[t])
 
 
 def _info(entry: Problem, truth: np.ndarray) -> dict[str, Any]:
     """What a page knows of a problem, and of the true field as shown."""
-    domain = entry.domain
-    return {
-        "dimension": domain.dimension,
+    return box_values(entry.domain) | {
         "shape": list(truth.shape),
-        "low": [*domain.low, domain.t0],
-        "high": [*domain.high, domain.t1],
         "lowest": float(truth.min()),
         "highest": float(truth.max()),
         "library": [term_values(term) for term in entry.library],

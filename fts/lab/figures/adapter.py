@@ -15,6 +15,8 @@ from fts.plotting import INK, PALETTE, SIGNED_MAP, WIDTH, Table, canvas, field_m
 from fts.problems.metrics import field_error
 from fts.problems.trajectories import Trajectory
 
+Regime = tuple[str, str]  # problem, protocol
+
 
 def encoding(space: NetworkFeatures, x: np.ndarray, count: int = 3) -> Figure:
     """A slow, a middling and a fast row of the fixed Fourier encoding, as functions of x."""
@@ -35,9 +37,8 @@ def features(field: FrozenField, x: np.ndarray, t: np.ndarray, count: int = 4) -
     columns, rows = field.space.at(x[:, None], (0,)), field.time.at(t, 0)
     strength = columns[:, 1:].std(axis=0) * rows[1:].std(axis=1)
     strongest = 1 + np.argsort(strength)[::-1][:count]
-    figure, panels = plt.subplots(
-        count + 1, 2, figsize=(WIDTH, 0.17 * WIDTH * (count + 1)), sharex="col", squeeze=False
-    )
+    size = (WIDTH, 0.17 * WIDTH * (count + 1))
+    figure, panels = plt.subplots(count + 1, 2, figsize=size, sharex="col", squeeze=False)
     for (left, right), r in zip(panels, [0, *strongest], strict=True):
         color = INK if r == 0 else PALETTE[0]
         left.plot(x, columns[:, r], color=color, linewidth=1.0)
@@ -57,11 +58,9 @@ def training(field: FrozenField) -> Figure:
     updates, errors = np.array(history.losses).T
     figure, ax = canvas(0.4)
     ax.semilogy(updates, errors)
-    marks = {
-        "$C$ starts to move": parameters["background_epochs"],
-        "penalties start": parameters["ramp_start"],
-        "penalties in full": parameters["ramp_start"] + parameters["ramp_length"],
-    }
+    start = parameters["ramp_start"]
+    marks = {"$C$ starts to move": parameters["background_epochs"], "penalties start": start}
+    marks["penalties in full"] = start + parameters["ramp_length"]
     for label, update in marks.items():
         if update < updates[-1]:
             ax.axvline(update, color=INK, linewidth=0.8, linestyle=":")
@@ -76,7 +75,7 @@ def reconstruction(trajectory: Trajectory, field: FrozenField) -> Figure:
     """Reference, reconstruction and their difference over x and t, for a one-dimensional field."""
     (x,), t, u = trajectory.axes, trajectory.t, trajectory.u
     estimate = field.on_grid(x, t)
-    figure, panels = panel_row(3, 0.5)
+    figure, panels = panel_row(3, 0.5, "$t$")
     limit = np.quantile(np.abs(estimate - u), 0.995)
     error = (f"error, ±{limit:.1g}", estimate - u, SIGNED_MAP)
     shown = [("reference", u, None), ("reconstruction", estimate, None), error]
@@ -84,34 +83,30 @@ def reconstruction(trajectory: Trajectory, field: FrozenField) -> Figure:
         low, high = (-limit, limit) if cmap else (u.min(), u.max())
         field_map(ax, x, t, values, vmin=low, vmax=high, cmap=cmap)
         ax.set_title(title)
-    panels[0].set_ylabel("$t$")
     return figure
 
 
 def error_maps(trajectory: Trajectory, fields: Mapping[str, FrozenField]) -> Figure:
     """Absolute error of each field over x and t, in units of the deviation, on one logarithmic scale."""
     deviation = trajectory.u.std()
-    figure, panels = panel_row(len(fields), 0.5)
+    figure, panels = panel_row(len(fields), 0.5, "$t$")
     image = None
     for ax, (title, field) in zip(panels, fields.items(), strict=True):
         error = np.abs(field.on_grid(*trajectory.axes, trajectory.t) - trajectory.u) / deviation
-        shown = np.maximum(error, 1e-7)
-        image = field_map(ax, trajectory.axes[0], trajectory.t, shown, norm=LogNorm(1e-6, 1))
+        limits = {"norm": LogNorm(1e-6, 1)}
+        image = field_map(ax, trajectory.axes[0], trajectory.t, np.maximum(error, 1e-7), **limits)
         ax.set_title(title)
-    panels[0].set_ylabel("$t$")
     if image is not None:
         figure.colorbar(image, ax=panels, label="error / deviation", pad=0.02)
     return figure
 
 
-def field_errors(
-    errors: Mapping[tuple[str, str], Sequence[float]], published: Mapping[tuple[str, str], float]
-) -> Table:
+def field_errors(errors: Mapping[Regime, Sequence[float]], published: Mapping[Regime, float]) -> Table:
     """Median field error per regime beside the published one, with the range over the seeds."""
     rows = []
     for (problem, protocol), values in errors.items():
         numbers = min(values), float(np.median(values)), max(values), published[problem, protocol]
-        rows.append((f"{SHORT_NAMES[problem]}-{protocol}", *(f"{number:.2g}" for number in numbers)))
+        rows.append((f"{SHORT_NAMES[problem]}-{protocol}", *map("{:.2g}".format, numbers)))
     return table(["regime", "lowest", "median", "highest", "the paper's median"], rows)
 
 
@@ -135,10 +130,11 @@ def settings(params: AdapterParams) -> Table:
 
 def recipes(fields: Mapping[str, FrozenField], seconds: Sequence[float], trajectory: Trajectory) -> Table:
     """Field error, time and stored numbers of each recipe's field."""
-    rows = [
-        (name, f"{field_error(field, trajectory):.2g}", f"{duration:.1f}", f"{_size(field):,}")
-        for (name, field), duration in zip(fields.items(), seconds, strict=True)
-    ]
+    rows = []
+    for (name, field), duration in zip(fields.items(), seconds, strict=True):
+        arrays = [*field.space.arrays().values(), *field.time.arrays().values()]
+        size, error = sum(array.size for array in arrays), field_error(field, trajectory)
+        rows.append((name, f"{error:.2g}", f"{duration:.1f}", f"{size:,}"))
     return table(["recipe", "$E_u$", "seconds", "stored numbers"], rows)
 
 
@@ -147,12 +143,7 @@ def predicted_error(t: np.ndarray, deviation: np.ndarray, error: np.ndarray, fra
     figure, ax = canvas(0.4)
     ax.semilogy(t, deviation, label="predicted")
     ax.semilogy(t, error, label="actual")
-    floor = min(deviation.min(), error.min())
-    ax.plot(frames, np.full(frames.size, floor), "|", color=INK, markersize=6)
+    ax.plot(frames, np.full(frames.size, min(deviation.min(), error.min())), "|", color=INK, markersize=6)
     ax.set(xlabel="$t$", ylabel="error")
     ax.legend(loc="upper right", ncols=2)
     return figure
-
-
-def _size(field: FrozenField) -> int:
-    return sum(array.size for half in (field.space, field.time) for array in half.arrays().values())

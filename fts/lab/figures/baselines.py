@@ -1,7 +1,7 @@
 """Records -> tables of one measure each, beside the paper's; choices, costs and fields of the methods."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import cycle
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import cycle, product, takewhile
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,16 @@ from fts.lab.figures.results import TITLES, densities, processor_seconds, publis
 from fts.lab.studies import plans, records
 from fts.lab.studies.paths import true_field
 from fts.lab.studies.published import CHOSEN, REGIMES, Cell, Published
-from fts.lab.studies.records import CellKey, RunRecord, Summary
+from fts.lab.studies.records import Cells, RunRecord, Summary
 from fts.params.paper import PAPER, SHORT_NAMES, TEST_SEEDS
 from fts.paths.recorder import SupportPath
 from fts.plotting import INK, PALETTE, Table, panel_row, table
 
+# Our row and noise level by published row.
+Words = Sequence[str]
+Rows = Mapping[str, tuple[str, float]]
 # What the methods call the stages of their training.
-_STAGES = [
+_STAGES = (
     "max_iterations",
     "adam_steps",
     "lbfgs_iterations",
@@ -26,7 +29,7 @@ _STAGES = [
     "cycle_steps",
     "burn_in",
     "sparsification",
-]
+)
 # Shares of a true coefficient that are drawn where they are.
 _SHARES = (-0.2, 1.4)
 
@@ -36,13 +39,12 @@ def choices(record: Mapping[str, Mapping[str, Any]]) -> Table:
     lines = []
     for method, problems in record.items():
         for name, choice in problems.items():
-            winner = choice["winner"]
-            same = [each for each in choice["candidates"] if winner.items() <= each.items()]
-            runs = len(choice["seeds"]) * len(choice["protocols"])
+            winner, tried = choice["winner"], choice["candidates"]
+            same = next(each for each in tried if winner.items() <= each.items())
+            exact = f"{same['exact']} of {len(choice['seeds']) * len(choice['protocols'])}"
             label = f"{winner['threshold']:g}" + (f", {winner['patches']}" if winner["patches"] else "")
             theirs = f"{CHOSEN[method][name]:g}" if method in CHOSEN else "–"
-            tried = str(len(choice["candidates"]))
-            lines.append((method, SHORT_NAMES[name], tried, label, f"{same[0]['exact']} of {runs}", theirs))
+            lines.append((method, SHORT_NAMES[name], len(tried), label, exact, theirs))
     header = ["method", "problem", "candidates", "chosen", "exact there", "the paper's"]
     return table(header, lines)
 
@@ -76,14 +78,13 @@ def trained_fields(paths: Sequence[SupportPath], runs: Mapping[str, RunRecord]) 
     Errors are those of the runs' records, over the whole reference grid.
     """
     truth = true_field(paths[0])
-    figure, panels = panel_row(1 + len(paths), 0.42)
+    figure, panels = panel_row(1 + len(paths), 0.42, "$t$" if truth.ndim == 2 else "$y$")
     for ax, path in zip(panels, (None, *paths), strict=True):
         values = truth if path is None else path.fields[-1]
         frame = values if values.ndim == 2 else values[..., values.shape[-1] // 2]
         ax.imshow(frame.T, origin="lower", aspect="auto", vmin=truth.min(), vmax=truth.max())
         ax.set(xticks=[], yticks=[], xlabel="$x$")
         ax.set_title("the truth" if path is None else _ended(path, runs), fontsize=10)
-    panels[0].set_ylabel("$t$" if truth.ndim == 2 else "$y$")
     return figure
 
 
@@ -97,12 +98,9 @@ def coefficient_shares(methods: Mapping[str, Sequence[RunRecord]], truth: Equati
     for ax, (term, xi) in zip(panels, terms.items(), strict=True):
         for row, (color, runs) in enumerate(zip(cycle(PALETTE), methods.values(), strict=False)):
             spread = row + np.linspace(-0.25, 0.25, len(runs))
-            look = {
-                "facecolors": ["none" if run.score["extra"] else color for run in runs],
-                "edgecolors": color,
-            }
-            values = [run.terms.get(str(term), 0.0) / xi for run in runs]
-            ax.scatter(np.clip(values, *_SHARES), spread, s=22, clip_on=False, **look)
+            inside = ["none" if run.score["extra"] else color for run in runs]
+            values = np.clip([run.terms.get(str(term), 0.0) / xi for run in runs], *_SHARES)
+            ax.scatter(values, spread, s=22, clip_on=False, facecolors=inside, edgecolors=color)
         ax.axvline(1.0, color=INK, linewidth=1, zorder=0)
         ax.set(title=f"${term.latex}$", xlim=_SHARES)
     panels[0].set_yticks(range(len(methods)), list(methods))
@@ -139,9 +137,9 @@ def _cap(values: Mapping[str, Any]) -> int:
 
 
 def _stages(values: Mapping[str, Any]) -> str:
-    if "steps" in values:  # DL-PDE, whose other iterations are those of its regression
-        return f"steps {values['steps']:,}"
-    return "; ".join(f"{name.replace('_', ' ')} {values[name]:,}" for name in _STAGES if name in values)
+    # The other iterations of DL-PDE are those of its regression.
+    names = ["steps"] if "steps" in values else [name for name in _STAGES if name in values]
+    return "; ".join(f"{name.replace('_', ' ')} {values[name]:,}" for name in names)
 
 
 # A recovery count or an error that is better than the paper's, equal to it, or worse.
@@ -163,65 +161,39 @@ _NAMES = {
 
 
 def beside_paper(
-    cells: Mapping[CellKey, Summary],
-    published: Published,
-    rows: Mapping[str, tuple[str, float]],
-    measure: str,
-    heading: str = "method",
+    cells: Cells, published: Published, rows: Rows, measure: str, heading: str = "method"
 ) -> Table:
     """One measure, ours above the paper's, marked; `rows` maps a published row to our (row, noise)."""
-    regimes = list(dict.fromkeys((problem, protocol) for _, problem, protocol in published.cells))
+    regimes, theirs = list(dict.fromkeys(key[1:] for key in published.cells)), published.cells.get
     lines = []
     for row, (method, noise) in rows.items():
-        pairs = [
-            (cells.get((method, *regime, noise)), published.cells.get((row, *regime))) for regime in regimes
-        ]
-        lines.append((_NAMES.get(row, row), *(_beside(ours, theirs, measure) for ours, theirs in pairs)))
+        pairs = [(cells.get((method, *regime, noise)), theirs((row, *regime))) for regime in regimes]
+        lines.append((_NAMES.get(row, row), *(_beside(*pair, measure) for pair in pairs)))
     return table([heading, *map(_regime, regimes)], lines)
 
 
-def differences(
-    cells: Mapping[CellKey, Summary], published: Published, rows: Mapping[str, tuple[str, float]]
-) -> Table:
+def differences(cells: Cells, published: Published, rows: Rows) -> Table:
     """Cells whose recoveries differ from the paper's by more than one run in five."""
     lines = []
-    for (row, problem, protocol), theirs in published.cells.items():
-        key = (rows[row][0], problem, protocol, rows[row][1]) if row in rows else None
-        ours = cells.get(key) if key else None
+    for (row, *regime), theirs in published.cells.items():
+        method, noise = rows.get(row, ("", 0.0))
+        ours = cells.get((method, regime[0], regime[1], noise))
         if ours is None or theirs.exact is None or abs(5 * ours.exact / ours.runs - theirs.exact) <= 1:
             continue
-        label = _NAMES.get(row, row)
-        lines.append((label, _regime((problem, protocol)), _text(ours, "exact"), theirs.exact))
+        lines.append((_NAMES.get(row, row), _regime(regime), _text(ours, "exact"), theirs.exact))
     return table(["method", "regime", "here", "in the paper"], lines)
 
 
-def only_ours(
-    cells: Mapping[CellKey, Summary],
-    rows: Mapping[str, tuple[str, float]],
-    measure: str,
-    heading: str = "field",
-) -> Table:
+def only_ours(cells: Cells, rows: Rows, measure: str, heading: str = "field") -> Table:
     """One measure of rows the paper does not have, over its six regimes."""
-    lines = [
-        (_NAMES.get(row, row), *_over_regimes(cells, method, noise, measure))
-        for row, (method, noise) in rows.items()
-    ]
+    lines = [(_NAMES.get(row, row), *_over_regimes(cells, *ours, measure)) for row, ours in rows.items()]
     return table([heading, *map(_regime, REGIMES)], lines)
 
 
-def crossed_table(
-    cells: Mapping[CellKey, Summary],
-    fields: Sequence[str],
-    selectors: Sequence[str],
-    noise: float,
-    measure: str,
-) -> Table:
+def crossed_table(cells: Cells, fields: Words, selectors: Words, noise: float, measure: str) -> Table:
     """The same by regime, one measure."""
-    lines = [
-        (field, selector, *_over_regimes(cells, f"{field}, {selector}", noise, measure))
-        for field in fields
-        for selector in selectors
-    ]
+    pairs = product(fields, selectors)
+    lines = [(*pair, *_over_regimes(cells, ", ".join(pair), noise, measure)) for pair in pairs]
     return table(["field", "selector", *map(_regime, REGIMES)], lines)
 
 
@@ -229,83 +201,71 @@ def layout_medians(tested: Sequence[RunRecord], further: Sequence[RunRecord], pu
     """Medians of test seeds, further draws and paper, and the chance that five draws match the paper."""
     rows = []
     for name in dict.fromkeys(run.problem for run in further):
-        theirs = published_median(published, name)
-        first, rest = (
-            np.array([run.score["e_xi"] for run in runs if run.problem == name and run.score])
-            for runs in (tested, further)
-        )
+        theirs, both = published_median(published, name), (tested, further)
+        scores = ([r.score for r in runs if r.problem == name and r.score] for runs in both)
+        first, rest = (np.array([score["e_xi"] for score in part]) for part in scores)
         chance = records.chance_of_median(float(np.mean(rest <= theirs)))
-        medians = (f"{np.median(first):.2g}", f"{np.median(rest):.2g}", f"{theirs:.2g}")
+        medians = map("{:.2g}".format, (np.median(first), np.median(rest), theirs))
         rows.append((TITLES[name], *medians, len(rest), f"{chance:.0%}"))
     header = ["problem", "test seeds", "further layouts", "the paper", "layouts", "chance of five as good"]
     return table(header, rows)
 
 
-def lowest_densities(cells: Mapping[CellKey, Summary], rows: Mapping[str, str]) -> Table:
+def lowest_densities(cells: Cells, rows: Mapping[str, str]) -> Table:
     """Per row and problem the lowest measured density from which on every run is exact."""
-    lines = []
-    for label, method in rows.items():
-        texts = []
-        for problem in TITLES:
-            reached = None
-            for percent, cell in reversed(densities(cells, method, problem).items()):
-                if cell.exact < cell.runs:
-                    break
-                reached = percent
-            texts.append("none" if reached is None else f"{reached:g} %")
-        lines.append((label, *texts))
-    return table(["method", *TITLES.values()], lines)
+
+    def lowest(method: str, problem: str) -> str:
+        falling = reversed(densities(cells, method, problem).items())
+        whole = [percent for percent, _ in takewhile(lambda item: item[1].exact == item[1].runs, falling)]
+        return f"{whole[-1]:g} %" if whole else "none"
+
+    return _by_problem(rows, lowest)
 
 
-def density_runs(cells: Mapping[CellKey, Summary], rows: Mapping[str, str]) -> Table:
+def density_runs(cells: Cells, rows: Mapping[str, str]) -> Table:
     """Per row and problem the runs recorded at the paper's densities, of those it has."""
-    lines = []
-    for label, method in rows.items():
-        texts = []
-        for problem in TITLES:
-            percents = plans.PAPER_DENSITIES[problem]
-            points = densities(cells, method, problem)
-            made = sum(points[percent].runs for percent in percents if percent in points)
-            texts.append(f"{made} of {len(percents) * len(TEST_SEEDS)}")
-        lines.append((label, *texts))
+
+    def recorded(method: str, problem: str) -> str:
+        percents, points = plans.PAPER_DENSITIES[problem], densities(cells, method, problem)
+        made = sum(points[percent].runs for percent in percents if percent in points)
+        return f"{made} of {len(percents) * len(TEST_SEEDS)}"
+
+    return _by_problem(rows, recorded)
+
+
+def _by_problem(rows: Mapping[str, str], text: Callable[[str, str], str]) -> Table:
+    lines = [(label, *(text(method, problem) for problem in TITLES)) for label, method in rows.items()]
     return table(["method", *TITLES.values()], lines)
 
 
-def _over_regimes(cells: Mapping[CellKey, Summary], row: str, noise: float, measure: str) -> list[str]:
+def _over_regimes(cells: Cells, row: str, noise: float, measure: str) -> list[str]:
     return [_text(cells.get((row, *regime, noise)), measure) for regime in REGIMES]
 
 
-def _regime(regime: tuple[str, str]) -> str:
+def _regime(regime: Sequence[str]) -> str:
     return f"{TITLES[regime[0]]}-{regime[1]}"
 
 
 def _text(cell: Summary | None, measure: str) -> str:
     if cell is None:
         return "not run"
-    if measure != "exact":
-        return f"{getattr(cell, measure):.2g}"
-    return records.count_of_five(cell.exact, cell.runs)
+    value = getattr(cell, measure)
+    return records.count_of_five(value, cell.runs) if measure == "exact" else f"{value:.2g}"
 
 
 def _beside(ours: Summary | None, theirs: Cell | None, measure: str) -> str:
-    published = None if theirs is None else getattr(theirs, measure)
-    if ours is None:
-        return f"not run\n{_published_text(theirs, measure)}" if theirs is not None else "–"
-    # A cell whose runs are not all there yet is compared by its share.
-    counts, mine = measure == "exact", getattr(ours, measure)
-    share = mine * 5 / ours.runs if counts else mine
-    mark = "" if published is None else f" {_mark(share, published, counts)}"
-    return f"{_text(ours, measure)}{mark}\n{_published_text(theirs, measure)}"
-
-
-def _published_text(theirs: Cell | None, name: str) -> str:
-    value = None if theirs is None else getattr(theirs, name)
-    if value is None:
+    if ours is None and theirs is None:
         return "–"
-    return f"{value}" if name == "exact" else f"{value:.3g}"
+    value, printed, mark = getattr(theirs, measure, None), "–", ""
+    if value is not None:
+        printed = f"{value}" if measure == "exact" else f"{value:.3g}"
+        mark = f" {_mark(ours, value, measure)}" if ours is not None else ""
+    return f"{_text(ours, measure)}{mark}\n{printed}"
 
 
-def _mark(ours: float | int, theirs: float | int, more_is_better: bool) -> str:
-    if np.isclose(ours, theirs, rtol=0.02):
+def _mark(ours: Summary, theirs: Any, measure: str) -> str:
+    counts, value = measure == "exact", getattr(ours, measure)
+    share = value * 5 / ours.runs if counts else value  # of the runs that are there
+    if np.isclose(share, theirs, rtol=0.02):
         return _EQUAL
-    return _BETTER if (ours > theirs) == more_is_better else _WORSE
+    return _BETTER if (share > theirs) == counts else _WORSE

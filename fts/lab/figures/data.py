@@ -16,36 +16,33 @@ _NARROW = 14  # characters above a third of a figure
 
 def space_time(trajectories: Sequence[Trajectory], titles: Sequence[str]) -> Figure:
     """One panel per one-dimensional trajectory: u over x (across) and t (up)."""
-    figure, panels = panel_row(len(trajectories), 0.55, sharey=False)
+    figure, panels = panel_row(len(trajectories), 0.55, "$t$", sharey=False)
     for ax, trajectory, title in zip(panels, trajectories, titles, strict=True):
         _field(ax, trajectory, trajectory.u)
         ax.set_title(textwrap.fill(title, _NARROW))
-    panels[0].set_ylabel("$t$")
     return figure
 
 
 def snapshots(trajectory: Trajectory, frames: Sequence[int]) -> Figure:
     """A two-dimensional trajectory at a few frames, all on one color scale."""
-    figure, panels = panel_row(len(frames), 0.4)
+    figure, panels = panel_row(len(frames), 0.4, "$y$")
     x, y = trajectory.axes
     for ax, frame in zip(panels, frames, strict=True):
         ax.pcolormesh(x, y, trajectory.u[..., frame].T, vmin=trajectory.u.min(), vmax=trajectory.u.max())
         ax.set(title=f"$t = {trajectory.t[frame]:g}$", xlabel="$x$", aspect="equal")
         _frame(ax)
-    panels[0].set_ylabel("$y$")
     return figure
 
 
 def observed_values(trajectory: Trajectory, observations: Sequence[Observations]) -> Figure:
     """What each set of observations keeps of a one-dimensional trajectory; the rest stays empty."""
-    figure, panels = panel_row(len(observations), 0.5)
+    figure, panels = panel_row(len(observations), 0.5, "$t$")
     for ax, samples in zip(panels, observations, strict=True):
         values = np.full(trajectory.u.shape, np.nan)
         row = np.searchsorted(trajectory.axes[0], samples.x[:, 0])
         values[row, np.searchsorted(trajectory.t, samples.t)] = samples.y
         _field(ax, trajectory, values)
         ax.set_title(f"{samples.protocol}: {len(samples):,}\nsamples")
-    panels[0].set_ylabel("$t$")
     return figure
 
 
@@ -59,7 +56,7 @@ def sensors(observations: Sequence[Observations]) -> Figure:
         ax.set_xlabel("$x$")
         ax.spines[:].set_visible(False)
         return figure
-    figure, panels = panel_row(len(observations), 0.4)
+    figure, panels = panel_row(len(observations), 0.4, "$y$")
     for ax, samples in zip(panels, observations, strict=True):
         positions = np.unique(samples.x, axis=0)
         ax.plot(*positions.T, ".", color=PALETTE[0], markersize=2.5, clip_on=False)
@@ -67,7 +64,6 @@ def sensors(observations: Sequence[Observations]) -> Figure:
         ax.set(xlim=(left, right), ylim=(low, high), xlabel="$x$", aspect="equal")
         ax.set_title(f"{samples.protocol}: {len(positions)}")
         _frame(ax)
-    panels[0].set_ylabel("$y$")
     return figure
 
 

@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 
 from fts.discovery.discover import Discovery
 from fts.equations.terms import parse_term
-from fts.lab.studies.calibration import VerdictCalibration
-from fts.lab.studies.records import RunRecord
-from fts.plotting import INK, PALETTE, WIDTH, Table, canvas, table
+from fts.lab.studies.calibration import VerdictCalibration, interval
+from fts.lab.studies.records import RunRecord, by_cell
+from fts.plotting import INK, PALETTE, WIDTH, Table, canvas, panel_row, table
 from fts.problems.problems import problem
 from fts.trajectory.comparison import ThawedEquation
 from fts.trajectory.integration import FORECAST
@@ -72,17 +72,11 @@ def scores_of_missing_terms(followed: ThawedEquation, offered: Sequence[str]) ->
 
 def verdict_table(records: Sequence[RunRecord]) -> Table:
     """How many runs were right, how many were called identified, and how many of those were wrong."""
-    groups: dict[tuple[str, str, str, float], list[bool]] = {}
-    identified: dict[tuple[str, str, str, float], list[bool]] = {}
-    for run in records:
-        setting, exact = (run.row, run.problem, run.protocol, run.noise), bool(run.score["exact"])
-        groups.setdefault(setting, []).append(exact)
-        if run.extra["notes"]["status"] == "identified":
-            identified.setdefault(setting, []).append(exact)
     rows = []
-    for (row, name, protocol, noise), right in groups.items():
-        called = identified.get((row, name, protocol, noise), [])
-        counts = len(right), sum(right), len(called), len(called) - sum(called)
+    for (row, name, protocol, noise), runs in by_cell(records).items():
+        right = [run for run in runs if run.score["exact"]]
+        called = [run for run in runs if run.extra["notes"]["status"] == "identified"]
+        counts = len(runs), len(right), len(called), sum(not run.score["exact"] for run in called)
         rows.append((f"{problem(name).title} {protocol}", row, f"{noise:.0%}", *counts))
     return table(("samples", "library", "noise", "runs", "right", "identified", "wrong and identified"), rows)
 
@@ -98,11 +92,10 @@ def reliability(records: Sequence[RunRecord]) -> Figure:
         inside = (margin >= low) & (margin < high)
         if not inside.any():
             continue
-        share, (bottom, top) = right[inside].mean(), _interval(right[inside])
         color = _COLORS["identified" if low >= 1 else "ambiguous"]
         middle = float(np.median(margin[inside]))
-        ax.plot([middle, middle], [bottom, top], color=color)
-        ax.plot(middle, share, "o", color=color)
+        ax.plot([middle, middle], interval(int(right[inside].sum()), int(inside.sum())), color=color)
+        ax.plot(middle, right[inside].mean(), "o", color=color)
         ax.annotate(f"{inside.sum()}", (middle, 1.06), ha="center", fontsize=9)
     ax.axvline(1.0, color=INK, linestyle="--")
     ax.set(xscale="log", xlabel="margin of the verdict", ylabel="share that is right", ylim=(-0.03, 1.13))
@@ -111,19 +104,18 @@ def reliability(records: Sequence[RunRecord]) -> Figure:
 
 def verdict_shares(levels: dict[str, VerdictCalibration], bands: dict[str, VerdictCalibration]) -> Figure:
     """Identified equations that are right, and right ones that are identified, by noise and by samples."""
-    figure, axes = plt.subplots(1, 2, figsize=(WIDTH, 0.45 * WIDTH), sharey=True)
+    figure, axes = panel_row(2, 0.45, "share of problems")
     for ax, groups, label in zip(axes, (levels, bands), ("noise", "samples"), strict=True):
         right = [(group.identified - group.wrong, group.identified) for group in groups.values()]
         called = [(group.called, group.close) for group in groups.values()]
         shares = (("identified", "right of identified", right), ("ambiguous", "identified of right", called))
         for shift, (color, text, pairs) in zip((-0.08, 0.08), shares, strict=True):
             x, color = np.arange(len(pairs)) + shift, _COLORS[color]
-            for at, (part, whole) in zip(x, pairs, strict=True):
-                ax.plot([at, at], _interval(np.arange(whole) < part), color=color)
+            for at, pair in zip(x, pairs, strict=True):
+                ax.plot([at, at], interval(*pair), color=color)
             ax.plot(x, [part / whole for part, whole in pairs], "o", color=color, label=text)
         ax.set(xlabel=label, xticks=range(len(groups)), ylim=(0.5, 1.02))
         ax.set_xticklabels(groups, fontsize=8)
-    axes[0].set_ylabel("share of problems")
     axes[0].legend(fontsize=8, loc="lower left")
     return figure
 
@@ -142,10 +134,3 @@ def samples_band(count: int) -> str:
     """A sample count in words, for grouping."""
     bands = ((1000, "0: fewer than 1,000"), (2500, "1: 1,000 to 2,500"), (5000, "2: 2,500 to 5,000"))
     return next((name for limit, name in bands if count < limit), "3: 5,000 and more")
-
-
-def _interval(right: np.ndarray) -> tuple[float, float]:
-    from scipy.stats import binomtest
-
-    ends = binomtest(int(right.sum()), right.size).proportion_ci(0.95, "exact")
-    return float(ends.low), float(ends.high)

@@ -1,5 +1,7 @@
 """The package's import graph and a traced call -> the page on how the code is laid out."""
 
+from itertools import chain
+
 import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
@@ -54,13 +56,10 @@ def call_in_time(layout: Layout, trace: CallTrace) -> Figure:
     ends = (0.0, trace.seconds, len(lines) - 0.5, -0.5)
     ax.imshow(busy**0.5, extent=ends, aspect="auto", cmap=_BUSY, vmin=0, vmax=1, interpolation="none")
     ax.hlines(np.arange(len(lines)) + 0.5, *ends[:2], color=INK, linewidth=0.4)
-    right = ax.twinx()
     numbers = [f"{trace.calls[line.name]:>6,} {trace.share(line.name):>4.0%}" for line in lines]
-    for side, first, labels in (
-        (ax, 0, [str(line) for line in lines]),
-        (right, -1, [" calls time", *numbers]),
-    ):
-        side.set_yticks(range(first, len(lines)), labels, family="monospace", size=SIZE)
+    for side, labels in ((ax, list(map(str, lines))), (ax.twinx(), [" calls time", *numbers])):
+        rows = range(len(lines) - len(labels), len(lines))
+        side.set_yticks(rows, labels, family="monospace", size=SIZE)
         side.set_ylim(len(lines) - 0.5, -1.4)
         side.tick_params(axis="y", length=0)
         side.spines[:].set_visible(False)
@@ -84,8 +83,7 @@ def line_table(layout: Layout) -> Table:
 
 def _arc(upper: float, lower: float, height: float) -> tuple[np.ndarray, np.ndarray]:
     """Half an ellipse from row to row; one over the whole height would end at the right edge."""
-    angle = np.linspace(-np.pi / 2, np.pi / 2, 81)
-    half = (upper - lower) / 2
+    angle, half = np.linspace(-np.pi / 2, np.pi / 2, 81), (upper - lower) / 2
     width = 2 * half * (RIGHT - ARCS) / height
     return ARCS + width * np.cos(angle), (upper + lower) / 2 + half * np.sin(angle)
 
@@ -105,11 +103,9 @@ def _stops(layout: Layout) -> dict[str, list[str]]:
     (first, *_), *later = WAY
     stops = {file.line: [first] for file in layout.files.values() if first in file.classes}
     known = {first}
+    makers_of = [makers(layout, chain(*WAY[:i]), name) for i, (name, *_) in enumerate(later, start=1)]
     for line in (line.name for line in layout.lines if not line.truth):
-        made = []
-        for i, (name, *_) in enumerate(later, start=1):
-            if line in makers(layout, {each for types in WAY[:i] for each in types}, name):
-                made.append(name)
+        made = [name for (name, *_), lines in zip(later, makers_of, strict=True) if line in lines]
         if made:
             stops[line] = [name for name in made if name not in known] or made[-1:]
             known |= set(made)

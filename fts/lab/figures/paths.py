@@ -1,7 +1,4 @@
-"""Recorded trainings -> figures and tables of chapter "paths": which terms when, how exact, where to stop.
-
-Green is a true term or the exact support, orange a false term or another support, in every figure.
-"""
+"""Recorded trainings -> figures of chapter "paths": green is true or exact, orange false or not."""
 
 from collections.abc import Mapping
 
@@ -26,22 +23,29 @@ _TERMS = ListedColormap([_WRONG, _EXACT])
 # Where terms leave only after a share of a training, a part of the rest is magnified (the paper: 12 %).
 _LATE, _MAGNIFIED = 0.2, 0.12
 Zoom = tuple[float, float]
+_WORDS = {
+    "persists": "exact, and it stays",
+    "transient": "exact for a while, then lost",
+    "never": "never exact",
+}
 _NAMES = {"ever": "ever", "held_out": "held-out minimum", "terminal": "at the end"}
 
 
 def title(setting: Setting) -> str:
     """A setting as the figures name it."""
-    row, name, protocol = setting
-    return f"{row}, {SHORT_NAMES[name]}-{protocol}"
+    return ", ".join(_words(setting))
+
+
+def _words(setting: Setting) -> tuple[str, str]:
+    return setting[0], f"{SHORT_NAMES[setting[1]]}-{setting[2]}"
 
 
 def behaviors(paths: Mapping[Setting, SupportPath]) -> Figure:
     """Per training: F1 of the support, and under it which terms were in it, over the whole training."""
-    rows = len(paths)
-    figure = plt.figure(figsize=(WIDTH, 2.5 * rows))
-    grid = figure.add_gridspec(rows, 1)
-    for i, (setting, path) in enumerate(paths.items()):
-        _behavior(figure, grid[i], path, title(setting), last=i == rows - 1)
+    figure = plt.figure(figsize=(WIDTH, 2.5 * len(paths)))
+    slots = figure.add_gridspec(len(paths), 1)
+    for i, (setting, path) in enumerate(paths.items(), start=1):
+        _behavior(figure, slots[i - 1], path, title(setting), last=i == len(paths))
     return figure
 
 
@@ -56,9 +60,7 @@ def all_seeds(paths: Mapping[Setting, Mapping[int, SupportPath]]) -> Figure:
     widths = [1.0 if zoom is None else 0.6 for _, zoom in columns]
     figure, panels = plt.subplots(len(seeds), len(columns), width_ratios=widths, **look)
     for axes, (setting, zoom) in zip(panels.T, columns, strict=True):
-        row, name, protocol = setting
-        regime = f"{SHORT_NAMES[name]}-{protocol}"
-        axes[0].set_title(f"{row}\n{regime}" if zoom is None else "\nzoom", fontsize=9)
+        axes[0].set_title("\n".join(_words(setting)) if zoom is None else "\nzoom", fontsize=9)
         for ax, seed in zip(axes, seeds, strict=True):
             if seed in paths[setting]:
                 f1_line(ax, paths[setting][seed], label=True, zoom=zoom)
@@ -76,14 +78,11 @@ def all_seeds(paths: Mapping[Setting, Mapping[int, SupportPath]]) -> Figure:
 
 
 def _columns(setting: Setting, runs: Mapping[int, SupportPath]) -> list[tuple[Setting, Zoom | None]]:
-    begin = max((_sparse_share(path) for path in runs.values()), default=0.0)
-    late = begin > _LATE
-    return [(setting, None), *([(setting, (begin, begin + _MAGNIFIED * (1 - begin)))] if late else [])]
-
-
-def _sparse_share(path: SupportPath) -> float:
-    """The share of the training after which terms may be dropped."""
-    return float(path.about.get("sparse_from") or 0) / max(path.end, 1)
+    # Shares of the trainings after which terms may be dropped.
+    shares = [float(path.about.get("sparse_from") or 0) / max(path.end, 1) for path in runs.values()]
+    begin = max(shares, default=0.0)
+    magnified = [(setting, (begin, begin + _MAGNIFIED * (1 - begin)))] if begin > _LATE else []
+    return [(setting, None), *magnified]
 
 
 def f1_line(ax: Axes, path: SupportPath, *, label: bool = False, zoom: Zoom | None = None) -> None:
@@ -94,14 +93,12 @@ def f1_line(ax: Axes, path: SupportPath, *, label: bool = False, zoom: Zoom | No
     for start, stop in summary.intervals:
         ax.plot([start / path.end, max(stop, start) / path.end], [1, 1], color=_EXACT, lw=3.2)
     low, high = zoom or (0.0, 1.0)
-    if summary.first is not None and low <= summary.first / path.end <= high:
-        ax.plot(summary.first / path.end, 1, "*", color=_EXACT, ms=11, zorder=4, clip_on=False)
+    if summary.first is not None and low <= (at := summary.first / path.end) <= high:
+        ax.plot(at, 1, "*", color=_EXACT, ms=11, zorder=4, clip_on=False)
         if label:
-            early = summary.first < 0.5 * (low + high) * path.end
-            look = {"xytext": (7 if early else -7, 4), "ha": "left" if early else "right", "fontsize": 8}
-            ax.annotate(
-                f"{summary.first:,}", (summary.first / path.end, 1), textcoords="offset points", **look
-            )
+            aside, side = (7, "left") if at < 0.5 * (low + high) else (-7, "right")
+            look = {"xytext": (aside, 4), "textcoords": "offset points", "ha": side, "fontsize": 8}
+            ax.annotate(f"{summary.first:,}", (at, 1), **look)
     if zoom is None:
         color = _EXACT if summary.terminal else _WRONG
         ax.plot(1, f1[-1], "o", color=color, ms=6, zorder=5, clip_on=False)
@@ -111,12 +108,11 @@ def f1_line(ax: Axes, path: SupportPath, *, label: bool = False, zoom: Zoom | No
 def describe_training(path: SupportPath) -> str:
     """One training in words: when its support was exact, and what it ended with."""
     summary = summarize_path(path)
-    ended = ", ".join(path.names_at(path.end)) or "no term"
     when = f"best F1 on the way {best(path):.2f}"
     if summary.first is not None:
         stretches = f"{len(summary.intervals)} stretches" if len(summary.intervals) > 1 else "one stretch"
         when = f"first exact at step {summary.first:,}, in {stretches}"
-    return f"seed {path.about['seed']}, {_WORDS[summary.behavior]}: {when}; step {path.end:,}: {ended}"
+    return f"seed {path.about['seed']}, {_WORDS[summary.behavior]}: {when}; step {path.end:,}: {_ended(path)}"
 
 
 def best(path: SupportPath) -> float:
@@ -136,10 +132,9 @@ def table_s9(paths: Mapping[Setting, Mapping[int, SupportPath]]) -> Table:
         got = counts([summarize_path(path) for path in runs.values()])
         cells = [_of(got[name], got["runs"]) for name in _NAMES]
         if setting in theirs:
-            cells = [
-                f"{ours} ({_count(theirs[setting][name])})" for ours, name in zip(cells, _NAMES, strict=True)
-            ]
-        lines.append((setting[0], f"{SHORT_NAMES[setting[1]]}-{setting[2]}", *cells))
+            printed = ("–" if count is None else count for count in theirs[setting].values())
+            cells = [f"{ours} ({count})" for ours, count in zip(cells, printed, strict=True)]
+        lines.append((*_words(setting), *cells))
     return table(["method", "setting", *_NAMES.values()], lines)
 
 
@@ -167,8 +162,7 @@ def stopping_table(paths: Mapping[Setting, Mapping[int, SupportPath]]) -> Table:
     lines = []
     for setting, runs in paths.items():
         got = counts([summarize_path(path) for path in runs.values()])
-        cells = [_of(got["stopped"][name], got["runs"]) for name in recorder.RULES]
-        lines.append((title(setting), *cells))
+        lines.append((title(setting), *(_of(exact, got["runs"]) for exact in got["stopped"].values())))
     return table(["training", *recorder.RULES], lines)
 
 
@@ -180,8 +174,7 @@ def visits(paths: Mapping[Setting, Mapping[int, SupportPath]]) -> Table:
             summary = summarize_path(path)
             exact = sum(stop - start for start, stop in summary.intervals) / path.end
             first = "–" if summary.first is None else f"{summary.first:,} of {path.end:,}"
-            ended = ", ".join(path.names_at(path.end)) or "no term"
-            lines.append((title(setting), seed, summary.behavior, first, f"{exact:.0%}", ended))
+            lines.append((title(setting), seed, summary.behavior, first, f"{exact:.0%}", _ended(path)))
     return table(["training", "seed", "behavior", "first exact", "exact for", "ended with"], lines)
 
 
@@ -197,25 +190,16 @@ def _behavior(figure: Figure, slot: SubplotSpec, path: SupportPath, text: str, *
     lower.tick_params(axis="y", labelsize=11, left=False)
     lower.tick_params(axis="x", labelsize=8)
     lower.spines["left"].set_visible(False)
-    if last:
-        lower.set_xlabel("progress of the training", fontsize=10)
-    else:
-        lower.tick_params(labelbottom=False)
-
-
-_WORDS = {
-    "persists": "exact, and it stays",
-    "transient": "exact for a while, then lost",
-    "never": "never exact",
-}
+    lower.tick_params(labelbottom=last)
+    lower.set_xlabel("progress of the training" if last else "", fontsize=10)
 
 
 def _barcode(ax: Axes, path: SupportPath) -> None:
     """One bar per term while it is in the support: true terms on top and green, false ones orange."""
-    true = {str(term) for term in problem(path.about["problem"]).equation.physical()}
-    order = sorted(range(len(path.terms)), key=lambda j: path.terms[j] not in true)
-    kind = np.array([path.terms[j] in true for j in order], dtype=float)
-    values = np.where(path.supports[:, order].T, kind[:, None], np.nan)
+    entry = problem(path.about["problem"])
+    true = np.isin(path.terms, [str(term) for term in entry.equation.physical()])
+    order = np.argsort(~true, kind="stable").tolist()
+    values = np.where(path.supports[:, order].T, true[order, None], np.nan)
     edges = np.append(path.since, path.end) / path.end
     if len(edges) == 2 and edges[0] == edges[1]:
         edges = np.array([0.0, 1.0])
@@ -223,8 +207,7 @@ def _barcode(ax: Axes, path: SupportPath) -> None:
     ax.pcolormesh(edges, rows, np.ma.masked_invalid(values), cmap=_TERMS, vmin=0, vmax=1, rasterized=True)
     for row in rows[1:-1]:
         ax.axhline(row, color=INK, lw=0.25)
-    library = problem(path.about["problem"]).library
-    ax.set_yticks(range(len(order)), [f"${library[j].latex}$" for j in order])
+    ax.set_yticks(range(len(order)), [f"${entry.library[j].latex}$" for j in order])
     ax.set_ylim(len(order) - 0.5, -0.5)
 
 
@@ -232,5 +215,5 @@ def _of(count: int, runs: int) -> str:
     return count_of_five(count, runs) if runs else "not run"
 
 
-def _count(value: int | None) -> str:
-    return "–" if value is None else str(value)
+def _ended(path: SupportPath) -> str:
+    return ", ".join(path.names_at(path.end)) or "no term"

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 from matplotlib import pyplot as plt
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fts.lab.studies import published
 from fts.lab.studies.published import REGIMES, Published
-from fts.lab.studies.records import CellKey, RunRecord, Summary
+from fts.lab.studies.records import Cells, RunRecord, Summary
 from fts.params.paper import SHORT_NAMES, TEST_SEEDS
 from fts.plotting import INK, PALETTE, WIDTH, Table, legend_above, panel_row, table
 from fts.problems.trajectories import Trajectory, observe, simulate
@@ -38,9 +37,7 @@ class Claim:
         return "partly" if self.holds and self.exception else "holds" if self.holds else "fails"
 
 
-def recovery_matrix(
-    cells: Mapping[CellKey, Summary], fields: Sequence[str], selectors: Sequence[str]
-) -> Figure:
+def recovery_matrix(cells: Cells, fields: Sequence[str], selectors: Sequence[str]) -> Figure:
     """Exact recoveries over all regimes: fields down, selectors across, clean observations and noisy ones."""
     figure, panels = plt.subplots(2, 1, figsize=(WIDTH, 0.85 * WIDTH), sharex=True)
     totals = recovery_counts(cells, fields, selectors)
@@ -58,32 +55,29 @@ def recovery_matrix(
 
 
 def recovery_counts(
-    cells: Mapping[CellKey, Summary], fields: Sequence[str], selectors: Sequence[str]
+    cells: Cells, fields: Sequence[str], selectors: Sequence[str]
 ) -> dict[float, Int[np.ndarray, "fields selectors"]]:
     """Exact recoveries over all regimes by noise level; a crossing that is not complete is refused."""
+    rows = [[f"{field}, {selector}" for selector in selectors] for field in fields]
+    levels = (0.0, 0.1)
     return {
-        noise: np.array(
-            [[_recovered(cells, f"{field}, {selector}", noise) for selector in selectors] for field in fields]
-        )
-        for noise in (0.0, 0.1)
+        noise: np.array([[_recovered(cells, name, noise) for name in row] for row in rows])
+        for noise in levels
     }
 
 
 def against_seconds(methods: Mapping[str, Sequence[RunRecord]]) -> Figure:
     """Coefficient error of every run against the seconds it took to fit and select, one color per method."""
-    figure, panels = panel_row(3, 0.48, sharex=True)
+    figure, panels = panel_row(3, 0.48, r"$E_\xi$", sharex=True)
     for ax, (problem, title) in zip(panels, TITLES.items(), strict=True):
         for color, (label, runs) in zip((*PALETTE, INK, _BROWN), methods.items(), strict=False):
             mine = [run for run in runs if run.problem == problem and run.score]
             for exact, marker in ((True, "o"), (False, "x")):
                 some = [run for run in mine if run.score["exact"] == exact]
-                seconds, errors = (
-                    [processor_seconds(run) for run in some],
-                    [run.score["e_xi"] for run in some],
-                )
-                ax.loglog(seconds, errors, marker, color=color, markersize=4, label=label if exact else None)
+                seconds, errors = map(processor_seconds, some), [run.score["e_xi"] for run in some]
+                name = label if exact else None
+                ax.loglog(list(seconds), errors, marker, color=color, markersize=4, label=name)
         ax.set(title=title, xlabel="seconds")
-    panels[0].set_ylabel(r"$E_\xi$")
     legend_above(figure, panels[0])
     return figure
 
@@ -95,7 +89,7 @@ def processor_seconds(run: RunRecord) -> float:
     return run.seconds if fit is None else fit + (select or 0.0)
 
 
-def _recovered(cells: Mapping[CellKey, Summary], row: str, noise: float) -> int:
+def _recovered(cells: Cells, row: str, noise: float) -> int:
     summaries = [cells[row, *regime, noise] for regime in REGIMES if (row, *regime, noise) in cells]
     if sum(summary.runs for summary in summaries) != _RUNS:
         raise ValueError(f"{row} at {noise:.0%} noise is not complete: run python -m fts.lab.studies crossed")
@@ -105,7 +99,7 @@ def _recovered(cells: Mapping[CellKey, Summary], row: str, noise: float) -> int:
 def layouts(tested: Sequence[RunRecord], further: Sequence[RunRecord], published: Published) -> Figure:
     """Coefficient error against the widest gap between sensors, beside the paper's median."""
     problems = list(dict.fromkeys(run.problem for run in further))
-    figure, panels = panel_row(len(problems), 0.55)
+    figure, panels = panel_row(len(problems), 0.55, r"$E_\xi$")
     for ax, name in zip(panels, problems, strict=True):
         trajectory = simulate(name)
         groups = (("test seeds", tested, "o", PALETTE[1]), ("further layouts", further, ".", PALETTE[0]))
@@ -116,12 +110,11 @@ def layouts(tested: Sequence[RunRecord], further: Sequence[RunRecord], published
         ax.axhline(published_median(published, name), color=INK, linewidth=1, label="the paper's median")
         ax.set(title=TITLES[name])
     figure.supxlabel("widest gap between sensors", color=INK, fontsize=12)
-    panels[0].set_ylabel(r"$E_\xi$")
     legend_above(figure, panels[0])
     return figure
 
 
-def density(cells: Mapping[CellKey, Summary], rows: Mapping[str, str]) -> Figure:
+def density(cells: Cells, rows: Mapping[str, str]) -> Figure:
     """Exact recoveries and field error against sensor density, one column per problem, one curve per row."""
     figure, panels = plt.subplots(2, 3, figsize=(WIDTH, 0.75 * WIDTH), sharey="row", sharex="col")
     for column, (problem, title) in enumerate(TITLES.items()):
@@ -135,11 +128,13 @@ def density(cells: Mapping[CellKey, Summary], rows: Mapping[str, str]) -> Figure
             bottom.fill_between(percents, low, high, color=color, alpha=0.2, linewidth=0)
         top.set(title=title, ylim=(-0.06, 1.06))
         bottom.set(xlabel="sensors, %")
-        measured = _measured(cells, problem)
+        measured = sorted({float(key[2][1:]) for key in cells if key[1] == problem and key[2][0] == "S"})
         if measured:
             top.set_xscale("log")
             bottom.set(xscale="log", yscale="log")
-            _plain_ticks(bottom, measured)
+            labelled = measured[::2] if len(measured) > 5 else measured
+            bottom.set_xticks(labelled, [f"{percent:g}" for percent in labelled])
+            bottom.minorticks_off()
         else:
             top.annotate("not run", (0.5, 0.5), xycoords="axes fraction", ha="center")
     panels[0, 0].set_ylabel("exact")
@@ -161,33 +156,14 @@ def published_median(published: Published, name: str, protocol: str = "S20") -> 
     return median
 
 
-def densities(cells: Mapping[CellKey, Summary], method: str, problem: str) -> dict[float, Summary]:
+def densities(cells: Cells, method: str, problem: str) -> dict[float, Summary]:
     """Cells of a method on a problem by the percentage of its sensors, sparsest first."""
-    summaries = {
-        float(key[2].removeprefix("S")): summary
-        for key, summary in cells.items()
-        if key[0] == method and key[1] == problem and key[2].startswith("S")
-    }
-    return dict(sorted(summaries.items()))
-
-
-def _measured(cells: Mapping[CellKey, Summary], problem: str) -> list[float]:
-    return sorted({float(key[2][1:]) for key in cells if key[1] == problem and key[2][0] == "S"})
-
-
-def _plain_ticks(ax: Axes, percents: Sequence[float]) -> None:
-    labelled = percents[::2] if len(percents) > 5 else percents
-    ax.set_xticks(labelled, [f"{percent:g}" for percent in labelled])
-    ax.minorticks_off()
+    keys = (key for key in cells if key[:2] == (method, problem) and key[2].startswith("S"))
+    return dict(sorted((float(key[2][1:]), cells[key]) for key in keys))
 
 
 def scorecard(
-    main: Mapping[CellKey, Summary],
-    methods: Mapping[CellKey, Summary],
-    variants: Mapping[CellKey, Summary],
-    thresholds: Mapping[CellKey, Summary],
-    noisy: Mapping[CellKey, Summary],
-    density: Mapping[CellKey, Summary],
+    main: Cells, methods: Cells, variants: Cells, thresholds: Cells, noisy: Cells, density: Cells
 ) -> list[Claim]:
     """What the paper claims of fields and selection, judged by our cells, with one number each."""
     rivals = [

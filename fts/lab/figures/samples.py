@@ -1,7 +1,4 @@
-"""Fields, records and layouts -> figures and tables of chapter "samples".
-
-Orange is the separable kernel, blue the travelling one, in every figure.
-"""
+"""Fields, records, layouts -> figures of chapter "samples": orange the separable kernel, blue the other."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -12,7 +9,7 @@ from matplotlib.figure import Figure
 from fts.fields.frozen import Field
 from fts.lab.studies import published
 from fts.lab.studies.calibration import LEVELS, normal_coverage
-from fts.lab.studies.records import CellKey, RunRecord, Summary, count_of_five
+from fts.lab.studies.records import Cells, RunRecord, Summary, by_cell, count_of_five
 from fts.observations import Observations
 from fts.params.paper import SHORT_NAMES
 from fts.plotting import INK, PALETTE, Table, canvas, panel_row, table
@@ -26,10 +23,10 @@ _PROTOCOLS = ("R20", "D20", "S20-30")  # points at random, drifting probes, gaps
 
 def comoving(trajectory: Trajectory, speed: float) -> Float[np.ndarray, "nx nt"]:
     """u(x + c t, t): the field on a periodic line as one sees it who moves along with speed c."""
-    (axis,), t, domain = trajectory.axes, trajectory.t, trajectory.domain
-    x, frame = np.meshgrid(axis, np.arange(t.size), indexing="ij")
-    moved = domain.low[0] + (x + speed * (t[frame] - t[0]) - domain.low[0]) % domain.extents[0]
-    values = interpolate((axis,), (domain.extents[0],), trajectory.u, moved.reshape(-1, 1), frame.ravel())
+    t, low, extents = trajectory.t, trajectory.domain.low[0], trajectory.domain.extents
+    x, frame = np.meshgrid(*trajectory.axes, np.arange(t.size), indexing="ij")
+    moved = low + (x + speed * (t[frame] - t[0]) - low) % extents[0]
+    values = interpolate(trajectory.axes, extents[:1], trajectory.u, moved.reshape(-1, 1), frame.ravel())
     return values.reshape(x.shape)
 
 
@@ -60,11 +57,10 @@ def singular_values(fields: Mapping[str, Float[np.ndarray, "nx nt"]], shown: int
 
 def layouts(shown: Mapping[str, Observations]) -> Figure:
     """Where samples lie in space and time, one panel per protocol."""
-    figure, panels = panel_row(len(shown), 0.45)
+    figure, panels = panel_row(len(shown), 0.45, "$t$")
     for ax, (name, observations) in zip(panels, shown.items(), strict=True):
         ax.plot(observations.x[:, 0], observations.t, ".", markersize=1.2, alpha=0.6)
         ax.set(title=name, xlabel="$x$")
-    panels[0].set_ylabel("$t$")
     return figure
 
 
@@ -74,17 +70,16 @@ def reconstructions(
     """The true field and others on one color scale, the sensors as lines on the truth."""
     x, t, u = trajectory.axes[0], trajectory.t, trajectory.u
     pictures = {"truth": u} | {name: field.on_grid(x, t) for name, field in fields.items()}
-    figure, panels = panel_row(len(pictures), 0.5)
+    figure, panels = panel_row(len(pictures), 0.5, "$t$")
     for ax, (name, values) in zip(panels, pictures.items(), strict=True):
         ax.pcolormesh(x, t, values.T, vmin=u.min(), vmax=u.max(), rasterized=True)
         ax.set(title=name, xlabel="$x$")
     if sensors is not None:
         panels[0].vlines(sensors, t[0], t[-1], color="white", alpha=0.5, linewidth=0.8)
-    panels[0].set_ylabel("$t$")
     return figure
 
 
-def any_samples(cells: Mapping[CellKey, Summary]) -> Table:
+def any_samples(cells: Cells) -> Table:
     """Recoveries and median errors from samples that fill no grid, clean and noisy."""
     rows = []
     for protocol in _PROTOCOLS:
@@ -97,7 +92,7 @@ def any_samples(cells: Mapping[CellKey, Summary]) -> Table:
     return table(("samples", *headings, *(f"{heading}, 10 % noise" for heading in headings)), rows)
 
 
-def few_sensors(cells: Mapping[CellKey, Summary]) -> Table:
+def few_sensors(cells: Cells) -> Table:
     """Recoveries and median errors from few fixed sensors, by a separable and a travelling kernel."""
     paper = published.density().cells
     rows = []
@@ -128,29 +123,17 @@ def kernel_beside_equation(runs: Sequence[RunRecord]) -> Table:
 
 def beside_peer(runs: Iterable[RunRecord]) -> Table:
     """Burgers from scattered samples in the two settings of the peer: recoveries and seconds."""
-    groups: dict[tuple[str, float], list[RunRecord]] = {}
-    for run in runs:
-        if run.problem == "burgers":
-            groups.setdefault((run.protocol, run.noise), []).append(run)
     rows = []
-    for (protocol, noise), group in sorted(groups.items()):
+    groups = by_cell(run for run in runs if run.problem == "burgers")
+    for (*_, protocol, noise), group in sorted(groups.items(), key=lambda item: item[0][2:]):
         errors = [run.score["e_xi"] for run in group if run.score.get("exact")]
         error = f"{np.median(errors):.2g}" if errors else "–"
         identified = sum(run.extra.get("notes", {}).get("status") == "identified" for run in group)
         seconds = f"{np.median([run.seconds for run in group]):.1f}"
-        setting = f"{int(protocol[1:]):,}", f"{noise:.0%}"
-        exact = count_of_five(len(errors), len(group))
-        rows.append((*setting, exact, error, identified, seconds, "recovered, under 60 s"))
-    header = (
-        "samples",
-        "noise",
-        "exact",
-        r"$E_\xi$ where exact",
-        "called identified",
-        "seconds",
-        "mesh-free SINDy",
-    )
-    return table(header, rows)
+        setting = f"{int(protocol[1:]):,}", f"{noise:.0%}", count_of_five(len(errors), len(group))
+        rows.append((*setting, error, identified, seconds, "recovered, under 60 s"))
+    measures = ("exact", r"$E_\xi$ where exact", "called identified", "seconds")
+    return table(("samples", "noise", *measures, "mesh-free SINDy"), rows)
 
 
 def coverage(shares: Float[np.ndarray, "layouts levels"]) -> Figure:
@@ -159,8 +142,7 @@ def coverage(shares: Float[np.ndarray, "layouts levels"]) -> Figure:
     expected = normal_coverage()
     ax.plot([0, 1], [0, 1], color=INK, linestyle=":", label="calibrated")
     low, middle, high = np.quantile(shares, [0.25, 0.5, 0.75], axis=0)
-    half = {"alpha": 0.2, "linewidth": 0, "label": "half of the layouts"}
-    ax.fill_between(expected, low, high, color=TRAVELLING, **half)
+    ax.fill_between(expected, low, high, color=TRAVELLING, alpha=0.2, lw=0, label="half of the layouts")
     ax.plot(expected, middle, "o-", color=TRAVELLING, label="median layout")
     ax.plot(expected, shares.mean(axis=0), "s--", color=SEPARABLE, markersize=4, label="all layouts together")
     ax.set(xlabel="share claimed", ylabel="share covered", xlim=(0.3, 1.01), ylim=(0.0, 1.02))
@@ -171,11 +153,9 @@ def coverage(shares: Float[np.ndarray, "layouts levels"]) -> Figure:
 def coverage_table(shares: Float[np.ndarray, "layouts levels"]) -> Table:
     """The same as numbers."""
     low, middle, high = np.quantile(shares, [0.25, 0.5, 0.75], axis=0)
-    columns: Sequence[Iterable[float]] = (normal_coverage(), shares.mean(axis=0), middle, low, high)
-    rows = [
-        (f"{level:g}", *(f"{100 * value:.1f} %" for value in values))
-        for level, *values in zip(LEVELS, *columns, strict=True)
-    ]
+    values = np.stack([normal_coverage(), shares.mean(axis=0), middle, low, high], axis=1)
+    texts = (map("{:.1f} %".format, row) for row in 100 * values)
+    rows = [(f"{level:g}", *row) for level, row in zip(LEVELS, texts, strict=True)]
     header = ("deviations", "claimed", "covered", "median layout", "lower quarter", "upper quarter")
     return table(header, rows)
 

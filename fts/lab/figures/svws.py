@@ -17,6 +17,10 @@ from fts.plotting import risks as risks
 from fts.problems import metrics
 from fts.selection.selection import Selection, Trace
 
+Values = Float[np.ndarray, "nx nt"]
+Centers = Float[np.ndarray, "m d1"]
+Rows = Float[np.ndarray, " m"]
+
 
 def validation(trace: Trace) -> Table:
     """The eligible supports with their counts, risks and fate, the lowest mean first."""
@@ -43,16 +47,13 @@ def refits(selection: Selection) -> Table:
 
 def refit_errors(selections: Mapping[str, Selection], truth: Equation) -> Table:
     """E_xi of every refit of the named selections, by the truth."""
-    names = list(dict.fromkeys(name for selection in selections.values() for name in selection.refits))
-    rows = []
-    for name in names:
-        errors = [
-            f"{metrics.score(selection.with_refit(name), truth).e_xi:.2g}"
-            if name in selection.refits
-            else "–"
-            for selection in selections.values()
-        ]
-        rows.append((name, *errors))
+
+    def error(selection: Selection, name: str) -> str:
+        known = name in selection.refits
+        return f"{metrics.score(selection.with_refit(name), truth).e_xi:.2g}" if known else "–"
+
+    names = dict.fromkeys(name for selection in selections.values() for name in selection.refits)
+    rows = [(name, *(error(selection, name) for selection in selections.values())) for name in names]
     return table(["refit", *selections], rows)
 
 
@@ -62,7 +63,7 @@ def plus_minus(value: float, deviation: float) -> str:
     return rf"${value:.{digits}f} \pm {deviation:.{digits}f}$"
 
 
-def residual_tails(residual: Float[np.ndarray, " m"]) -> Figure:
+def residual_tails(residual: Rows) -> Figure:
     """Sizes of the rows' residuals against a Gaussian's of the same median, which lies on the line."""
     from scipy.stats import norm
 
@@ -80,15 +81,11 @@ def residual_tails(residual: Float[np.ndarray, " m"]) -> Figure:
 
 
 def where_rows_fail(
-    field: Field,
-    truth: Float[np.ndarray, "nx nt"],
-    axes: Sequence[np.ndarray],
-    centers: Float[np.ndarray, "m d1"],
-    weights: Float[np.ndarray, " m"],
+    field: Field, truth: Values, axes: Sequence[np.ndarray], centers: Centers, weights: Rows
 ) -> Figure:
     """Left the field's error over x and t, right the patches by the weight the robust refit gives them."""
     x, t = axes
-    figure, panels = panel_row(2, 0.5)
+    figure, panels = panel_row(2, 0.5, "$t$")
     error = np.abs(field.on_grid(x, t) - truth)
     mesh = panels[0].pcolormesh(x, t, error.T, vmin=0, vmax=np.quantile(error, 0.99), rasterized=True)
     figure.colorbar(mesh, ax=panels[0], location="bottom", label=r"$|\hat u - u|$")
@@ -99,26 +96,20 @@ def where_rows_fail(
     for ax in panels:
         ax.set_xlabel("$x$")
         ax.spines[:].set_visible(False)
-    panels[0].set_ylabel("$t$")
     return figure
 
 
 def error_under(
-    field: Field,
-    truth: Float[np.ndarray, "nx nt"],
-    axes: Sequence[np.ndarray],
-    centers: Float[np.ndarray, "m d1"],
-    geometry: WeakParams,
-) -> Float[np.ndarray, " m"]:
+    field: Field, truth: Values, axes: Sequence[np.ndarray], centers: Centers, geometry: WeakParams
+) -> Rows:
     """The field's mean absolute error on each patch."""
-    error, widths = np.abs(field.on_grid(*axes) - truth), geometry.half_widths
-    boxes = (
-        [np.abs(axis - c) < h for axis, c, h in zip(axes, center, widths, strict=True)] for center in centers
-    )
-    return np.array([error[np.ix_(*box)].mean() for box in boxes])
+    error = np.abs(field.on_grid(*axes) - truth)
+    sides = zip(axes, centers.T, geometry.half_widths, strict=True)
+    halves = [np.abs(axis - middle[:, None]) < h for axis, middle, h in sides]
+    return np.array([error[np.ix_(*box)].mean() for box in zip(*halves, strict=True)])
 
 
-def residuals_by_variance(variances: Float[np.ndarray, " m"], residual: Float[np.ndarray, " m"]) -> Figure:
+def residuals_by_variance(variances: Rows, residual: Rows) -> Figure:
     """Sizes of the rows' residuals against the field's variance under their kernels, with running medians."""
     figure, ax = canvas(0.42)
     sizes = np.abs(residual)

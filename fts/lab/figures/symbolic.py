@@ -1,13 +1,15 @@
 """Searches, pools and records -> the figures and tables of the chapter on functions beyond a library."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 from fts.lab.studies import published
-from fts.lab.studies.records import RunRecord, count_of_five
+from fts.lab.studies.records import RunRecord, count_of_five, grouped
 from fts.lab.studies.symbolic import PROBLEM, ROWS, LawSummary, exponent, laws, rule_laws
 from fts.params.paper import SHORT_NAMES
 from fts.plotting import INK, PALETTE, WIDTH, Table, canvas, legend_beside, panel_row, table
@@ -15,7 +17,7 @@ from fts.problems.problems import problem
 from fts.problems.trajectories import simulate
 from fts.symbolic.families import POWER_LAW, Form, canonical
 from fts.symbolic.search import SYMBOLIC, SearchResult
-from fts.symbolic.select import Fitted, SymbolicSelection
+from fts.symbolic.select import SymbolicSelection
 from fts.symbolic.trees import read
 
 _MOST = 12  # families shown of a pool
@@ -23,14 +25,13 @@ _MOST = 12  # families shown of a pool
 
 def evolution(searches: Sequence[SearchResult]) -> Figure:
     """Risks of the population by generation, and the best of them, one panel per search."""
-    figure, panels = panel_row(len(searches), 0.5)
+    figure, panels = panel_row(len(searches), 0.5, "risk")
     for number, (ax, search) in enumerate(zip(panels, searches, strict=True), start=1):
         for i, generation in enumerate(search.history):
-            risks = np.array([risk for risk in generation.risks if np.isfinite(risk)])
-            ax.plot(np.full(risks.size, i), risks, ".", color=INK, alpha=0.35, markersize=4)
+            risks = [risk for risk in generation.risks if np.isfinite(risk)]
+            ax.plot([i] * len(risks), risks, ".", color=INK, alpha=0.35, markersize=4)
         ax.plot([generation.best_risk for generation in search.history], color=PALETTE[0], linewidth=2.2)
         ax.set(yscale="log", xlabel="generation", title=f"search {number}")
-    panels[0].set_ylabel("risk")
     return figure
 
 
@@ -60,22 +61,17 @@ def pool(selection: SymbolicSelection, penalty: float) -> Figure:
 
 def refitted_forms(selection: SymbolicSelection) -> Table:
     """Each family before and after the continuous refit."""
-    rows = [
-        (
-            _numbers(candidate.start),
-            _numbers(candidate.form),
-            f"{candidate.proposed.proposal_risk:.5f}",
-            _risks(candidate),
-        )
-        for candidate in selection.pool
-    ]
+    rows = []
+    for fitted in selection.pool:
+        forms, risks = map(_numbers, (fitted.start, fitted.form)), map("{:.5f}".format, fitted.risks)
+        rows.append((*forms, f"{fitted.proposed.proposal_risk:.5f}", ", ".join(risks)))
     return table(("proposed", "refitted", "proposal risk", "held-out risks"), rows)
 
 
 def exponents_by_refit(runs: Iterable[RunRecord], row: str = "paper") -> Figure:
     """The power law of every run's pool: the exponent it was proposed with, and where the refit took it."""
     levels = _by_noise(run for run in runs if run.row == row)
-    figure, panels = panel_row(len(levels), 0.42)
+    figure, panels = panel_row(len(levels), 0.42, "exponent")
     for ax, (level, group) in zip(panels, levels.items(), strict=True):
         for grid in SYMBOLIC.trees.exponents:
             ax.axhline(grid, color=INK, linewidth=0.4)
@@ -86,7 +82,6 @@ def exponents_by_refit(runs: Iterable[RunRecord], row: str = "paper") -> Figure:
         ax.axhline(exponent(), color=INK, linestyle="--")
         ax.set(title=_heading(level), xlim=(-0.25, 1.25), ylim=(1.25, 2.15))
         ax.set_xticks([0, 1], ["proposed", "refitted"])
-    panels[0].set_ylabel("exponent")
     return figure
 
 
@@ -105,14 +100,13 @@ def curves(runs: Iterable[RunRecord], row: str = "paper") -> Figure:
     """q of every run and the spread over the runs beside the true one, up to a constant, by noise."""
     u, truth = _states_and_truth()
     levels = _by_noise(run for run in runs if run.row == row)
-    figure, panels = panel_row(len(levels), 0.42)
+    figure, panels = panel_row(len(levels), 0.42, r"$\hat q(u)$, $q^\star(u)$")
     for ax, (level, group) in zip(panels, levels.items(), strict=True):
         values = np.array([_centered(_recorded(run).values(u)) for run in group])
         ax.fill_between(u, values.min(axis=0), values.max(axis=0), color=PALETTE[0], alpha=0.35, linewidth=0)
         ax.plot(u, values.T, color=PALETTE[0], linewidth=0.9)
         ax.plot(u, truth, color=INK, linestyle="--")
         ax.set(title=_heading(level), xlabel="$u$")
-    panels[0].set_ylabel(r"$\hat q(u)$, $q^\star(u)$")
     return figure
 
 
@@ -130,10 +124,8 @@ def functions(runs: Iterable[RunRecord], rows: Sequence[str] = ("paper", "kernel
                 ax.plot(u, 1e3 * error, color=PALETTE[0], linewidth=1.2)
         ax.axhline(0, color=INK, linestyle="--")
         ax.set_title(f"{rows[i]}\n{_heading(levels[j])}", fontsize=9)
-    for ax in panels[-1]:
-        ax.set_xlabel("$u$")
-    for ax in panels[:, 0]:
-        ax.set_ylabel(r"$10^3(\hat q - q^\star)$")
+        ax.set(xlabel="$u$", ylabel=r"$10^3(\hat q - q^\star)$")
+        ax.label_outer()
     return figure
 
 
@@ -157,16 +149,12 @@ def exponents(runs: Iterable[RunRecord]) -> Figure:
 
 def table_3(runs: Iterable[RunRecord]) -> Table:
     """Recoveries, kappa and m as mean and sample deviation, beside the published ones."""
-    rows = []
-    for (row, noise), cell in sorted(
-        laws(runs).items(), key=lambda item: (ROWS.index(item[0][0]), item[0][1])
-    ):
-        kappa, m = _spread(cell.kappa, cell.kappa_deviation, 4), _spread(cell.m, cell.m_deviation, 3)
-        rows.append((row, f"{noise:.0%}", _count(cell), kappa, m))
+    cells: list[tuple[Any, ...]] = [(*key, *_law(cell)) for key, cell in laws(runs).items()]
+    cells.sort(key=lambda cell: (ROWS.index(cell[0]), cell[1]))
     theirs = {"published": published.symbolic(), "PySR, published, not rerun": published.pysr()}
-    for name, cells in theirs.items():
-        for noise, (count, kappa, m) in cells.items():
-            rows.append((name, f"{noise:.0%}", count, _spread(*kappa, 4), _spread(*m, 3)))
+    for name, printed in theirs.items():
+        cells += [(name, noise, count, *law) for noise, (count, *law) in printed.items()]
+    rows = [(row, f"{noise:.0%}", n, _spread(kappa, 4), _spread(m, 3)) for row, noise, n, kappa, m in cells]
     return table(("field", "noise", "power law", r"$\hat\kappa$", r"$\hat m$"), rows)
 
 
@@ -184,33 +172,25 @@ def rivals_recovered(runs: Iterable[RunRecord]) -> Table:
 
 def rivals_exponents(runs: Iterable[RunRecord]) -> Table:
     """Mean and sample deviation of the exponent over the runs that recover the power law."""
-    return _rivals(
-        runs,
-        lambda pysr: _spread(pysr[2][0], pysr[2][1], 3, "none"),
-        lambda cell: _spread(cell.m, cell.m_deviation, 3, "none") if cell else "not run",
-    )
+    text = partial(_spread, digits=3, missing="none")
+    return _rivals(runs, lambda pysr: text(pysr[2]), lambda cell: text(_law(cell)[2]) if cell else "not run")
 
 
 def composed_recovered(runs: Iterable[RunRecord]) -> Table:
     """Runs with the true operators and families, by problem and noise."""
-    return _composed(
-        runs,
-        lambda group: count_of_five(sum(bool(run.score.get("exact")) for run in group), len(group)),
-    )
+
+    def text(group: list[RunRecord]) -> str:
+        return count_of_five(sum(bool(run.score.get("exact")) for run in group), len(group))
+
+    return _composed(runs, text)
 
 
 def composed_errors(runs: Iterable[RunRecord]) -> Table:
     """Median over runs of the largest relative error of a true function."""
-    return _composed(
-        runs, lambda group: f"{np.median([run.score['e_xi'] for run in group if run.score]):.2g}"
-    )
+    return _composed(runs, lambda group: f"{np.median([r.score['e_xi'] for r in group if r.score]):.2g}")
 
 
-def _rivals(
-    runs: Iterable[RunRecord],
-    published_text: Callable[[tuple], str],
-    text: Callable[[LawSummary | None], str],
-) -> Table:
+def _rivals(runs: Iterable[RunRecord], published_text: Callable, text: Callable) -> Table:
     """PySR's published cells, and below them those of every rival that was run."""
     cells, pysr = rule_laws(runs), published.pysr()
     rows = [("PySR, full grid (published, not rerun)", *map(published_text, pysr.values()))]
@@ -220,9 +200,7 @@ def _rivals(
 
 
 def _composed(runs: Iterable[RunRecord], cell: Callable[[list[RunRecord]], str]) -> Table:
-    groups: dict[tuple[str, float], list[RunRecord]] = {}
-    for run in runs:
-        groups.setdefault((run.problem, run.noise), []).append(run)
+    groups = grouped(((run.problem, run.noise), run) for run in runs)
     names, levels = dict.fromkeys(name for name, _ in groups), sorted({level for _, level in groups})
     rows = []
     for name in names:
@@ -232,11 +210,7 @@ def _composed(runs: Iterable[RunRecord], cell: Callable[[list[RunRecord]], str])
 
 
 def _by_noise(runs: Iterable[RunRecord]) -> dict[float, list[RunRecord]]:
-    finished = [run for run in runs if not run.error]
-    return {
-        level: [run for run in finished if run.noise == level]
-        for level in sorted({r.noise for r in finished})
-    }
+    return dict(sorted(grouped((run.noise, run) for run in runs if not run.error).items()))
 
 
 def _states_and_truth() -> tuple[np.ndarray, np.ndarray]:
@@ -263,18 +237,18 @@ def _numbers(form: Form) -> str:
     return str(Form(*(tuple((float(f"{e:.3g}"), float(f"{c:.3g}")) for e, c in part) for part in parts)))
 
 
-def _risks(fitted: Fitted) -> str:
-    return ", ".join(f"{risk:.5f}" for risk in fitted.risks)
-
-
-def _spread(mean: float | None, deviation: float | None, digits: int, missing: str = "-") -> str:
+def _spread(pair: tuple[float | None, float | None], digits: int, missing: str = "-") -> str:
+    mean, deviation = pair
     if mean is None:
         return missing
     return f"{mean:.{digits}f}" if deviation is None else f"{mean:.{digits}f} ± {deviation:.{digits}f}"
 
 
-def _heading(level: float) -> str:
-    return f"{level:.0%} noise"
+def _law(cell: LawSummary) -> tuple[Any, ...]:
+    return _count(cell), (cell.kappa, cell.kappa_deviation), (cell.m, cell.m_deviation)
+
+
+_heading = "{:.0%} noise".format
 
 
 def _count(cell: LawSummary | None) -> str:

@@ -1,7 +1,6 @@
 """Records and measurements of selection by two fields -> figures and tables of chapter "cross".
 
-Blue is two fields, orange is one, in every figure. What noise does to a regression, slopes and risks against
-the noise level on one field and on two, is measured here as well.
+Blue is two fields, orange is one. What noise does to a regression on either is measured here as well.
 """
 
 from collections import Counter
@@ -18,7 +17,7 @@ from fts.equations.terms import Library, parse_term
 from fts.kernel.separable import condition_grid
 from fts.lab.studies import published
 from fts.lab.studies.published import Cell
-from fts.lab.studies.records import CellKey, RunRecord, Summary, count_of_five
+from fts.lab.studies.records import CellKey, Cells, RunRecord, Summary, count_of_five, grouped
 from fts.params.paper import SHORT_NAMES
 from fts.plotting import INK, PALETTE, WIDTH, Table, canvas, table
 from fts.problems.problems import problem
@@ -59,9 +58,8 @@ def attenuation(
     for two in noise_levels(name, library, levels, seed, params).values():
         one = CrossMoments(library, two.within, two.within, two.norms)
         both = (one, two)
-        slopes.append(
-            [each.physical(inside, instrumental.fit(each.cross, inside))[list(inside)] for each in both]
-        )
+        fits = [each.physical(inside, instrumental.fit(each.cross, inside)) for each in both]
+        slopes.append([fit[list(inside)] for fit in fits])
         shares = ((instrumental.unexplained(each, terms) for each in (two, one)) for terms in (inside, other))
         risks.append([[*first, *second] for first, second in shares])
     table, shares = np.array(slopes) / np.asarray(entry.equation.coefficients), np.array(risks)
@@ -110,7 +108,7 @@ def risks(measured: Attenuation) -> Figure:
     return figure
 
 
-def recoveries(cells: Mapping[CellKey, Summary], single: Mapping[CellKey, Summary]) -> Table:
+def recoveries(cells: Cells, single: Cells) -> Table:
     """Exact recoveries of the heavy-noise table: one field, two fields, and the peer."""
     rows = [
         (
@@ -118,14 +116,14 @@ def recoveries(cells: Mapping[CellKey, Summary], single: Mapping[CellKey, Summar
             f"{key[3]:.0%}",
             _exact(single["svws", *key[1:]]),
             _exact(cell),
-            str(peer.exact),
+            f"{peer.exact}/5",
         )
         for key, cell, peer in _heavy(cells)
     ]
     return table(("problem", "noise", *_RULES, "WeakIdent, measured before"), rows)
 
 
-def errors(cells: Mapping[CellKey, Summary], single: Mapping[CellKey, Summary]) -> Table:
+def errors(cells: Cells, single: Cells) -> Table:
     """Median coefficient errors of the same cells."""
     rows = [
         (
@@ -138,16 +136,14 @@ def errors(cells: Mapping[CellKey, Summary], single: Mapping[CellKey, Summary]) 
     return table(("problem", "noise", *_RULES, "WeakIdent, measured before"), rows)
 
 
-def sparse_recoveries(
-    cells: Mapping[CellKey, Summary], single: Mapping[CellKey, Summary], runs: Iterable[RunRecord]
-) -> Table:
+def sparse_recoveries(cells: Cells, single: Cells, runs: Iterable[RunRecord]) -> Table:
     """Recoveries with 43 terms from a fifth of the samples, and how many runs say that it is too little."""
     doubts = Counter((run.problem, run.protocol, run.noise) for run in runs if "doubt" in run.extra["notes"])
     rows = []
     for (row, name, protocol, noise), cell in _sorted(cells):
         if row == "43 terms" and protocol != "S100":
             pooled, doubted = single["svws", name, protocol, noise], doubts[name, protocol, noise]
-            texts = _exact(pooled), _exact(cell), count_of_five(doubted, cell.runs)
+            texts = _exact(pooled), _exact(cell), f"{doubted}/{cell.runs}"
             rows.append((*_samples(name, protocol, noise), *texts))
     return table(("samples", "noise", *_RULES, "doubted"), rows)
 
@@ -163,15 +159,11 @@ def part_of_study(run: RunRecord) -> str:
 
 def fresh_draws(runs: Iterable[RunRecord], unseen: Iterable[RunRecord]) -> Table:
     """Recoveries on the test seeds, and on draws that were first seen when the rule was finished."""
-    tested, blind, made, alone = Counter(), Counter(), Counter(), Counter()
-    for run in runs:
-        tested[part_of_study(run)] += run.score["exact"]
-    for run in unseen:
-        part = part_of_study(run)
-        made[part] += 1
-        blind[part] += run.score["exact"]
-        alone[part] += run.extra["selectors"]["svws"]["exact"]
-    rows = [(part, tested[part], blind[part], alone[part], count) for part, count in made.items()]
+    tested = Counter(part_of_study(run) for run in runs if run.score["exact"])
+    rows = []
+    for part, drawn in grouped((part_of_study(run), run) for run in unseen).items():
+        alone = sum(run.extra["selectors"]["svws"]["exact"] for run in drawn)
+        rows.append((part, tested[part], sum(run.score["exact"] for run in drawn), alone, len(drawn)))
     return table(("terms, samples, noise", "test seeds", "fresh draws", "one field, fresh draws", "of"), rows)
 
 
@@ -180,24 +172,21 @@ def tuning(record: Mapping[str, Any]) -> Table:
     total = sum(record["cells"].values())
     rows = []
     for outcome in record["outcomes"]:
-        setting, value = outcome["setting"], outcome["value"]
-        taken = setting != "rule" and value == getattr(TWO_FIELDS, setting)
-        exact = sum(outcome["exact"].values())
-        rows.append((setting, f"{value} *" if taken else f"{value}", str(exact), f"{outcome['e_xi']:.2g}"))
+        setting, value, exact = outcome["setting"], outcome["value"], sum(outcome["exact"].values())
+        text = f"{value} *" if value == getattr(TWO_FIELDS, setting, None) else f"{value}"
+        rows.append((setting, text, str(exact), f"{outcome['e_xi']:.2g}"))
     return table(("setting", "value (* taken)", f"exact of {total}", "mean error"), rows)
 
 
 def groups(record: Mapping[str, Any]) -> Table:
     """Recoveries of both rules on every group of development cells."""
-    outcomes = [outcome for outcome in record["outcomes"] if outcome["setting"] == "rule"]
-    exact = {outcome["value"]: outcome["exact"] for outcome in outcomes}
-    rows = [
-        (name, count, *(exact[rule][name] for rule in _FIELDS)) for name, count in record["cells"].items()
-    ]
+    exact = {each["value"]: each["exact"] for each in record["outcomes"] if each["setting"] == "rule"}
+    cells = record["cells"].items()
+    rows = [(name, count, *(exact[rule][name] for rule in _FIELDS)) for name, count in cells]
     return table(("cells", "runs", *_RULES), rows)
 
 
-def paper_libraries(cells: Mapping[CellKey, Summary], before: Mapping[CellKey, Summary]) -> Table:
+def paper_libraries(cells: Cells, before: Cells) -> Table:
     """Recoveries and median errors with the paper's libraries, beside those of one kernel field."""
     rows = []
     for (row, name, protocol, noise), cell in _sorted(cells):
@@ -208,7 +197,7 @@ def paper_libraries(cells: Mapping[CellKey, Summary], before: Mapping[CellKey, S
     return table(("samples", "noise", *_RULES), rows)
 
 
-def below_peer(cells: Mapping[CellKey, Summary]) -> list[str]:
+def below_peer(cells: Cells) -> list[str]:
     """Cells of the heavy-noise table that recover less often than the peer."""
     return [
         f"{problem(name).title} at {noise:.0%}: {cell.exact} of {cell.runs}, the peer {peer.exact}"
@@ -217,22 +206,18 @@ def below_peer(cells: Mapping[CellKey, Summary]) -> list[str]:
     ]
 
 
-def half_the_error(cells: Mapping[CellKey, Summary]) -> int:
+def half_the_error(cells: Cells) -> int:
     """Cells whose median error is at most half of the peer's."""
     return sum(peer.e_xi is not None and cell.e_xi <= peer.e_xi / 2 for _, cell, peer in _heavy(cells))
 
 
-def _heavy(cells: Mapping[CellKey, Summary]) -> list[tuple[CellKey, Summary, Cell]]:
+def _heavy(cells: Cells) -> list[tuple[CellKey, Summary, Cell]]:
     """The cells of the heavy-noise table with the peer's."""
-    peer = published.weak_ident().cells
-    return [
-        (key, cell, peer[f"{key[3]:.0%}", key[1], key[2]])
-        for key, cell in cells.items()
-        if key[0] == "43 terms" and key[2] == "S100"
-    ]
+    peer, keys = published.weak_ident().cells, [key for key in cells if key[::2] == ("43 terms", "S100")]
+    return [(key, cells[key], peer[f"{key[3]:.0%}", key[1], key[2]]) for key in keys]
 
 
-def _sorted(cells: Mapping[CellKey, Summary]) -> list[tuple[CellKey, Summary]]:
+def _sorted(cells: Cells) -> list[tuple[CellKey, Summary]]:
     return sorted(cells.items(), key=lambda item: item[0][1:])
 
 

@@ -16,6 +16,8 @@ from fts.plotting import INK, PALETTE, Table, canvas, legend_above, legend_besid
 from fts.weak.assembly import EntryBounds, WeakSystem
 from fts.weak.test_functions import bump, patch_centers, quadrature
 
+Errors = Float[np.ndarray, "settings J"]
+
 
 def written_terms(written: Sequence[str], terms: Sequence[Term]) -> Table:
     """Terms as typed, and the scale, derivative and function read from them."""
@@ -29,14 +31,15 @@ def written_terms(written: Sequence[str], terms: Sequence[Term]) -> Table:
 
 def geometries(given: Mapping[str, WeakParams]) -> Table:
     """Half-widths, patches, nodes, power and rule of each, axis by axis."""
-    rows = [
-        ("half-widths", *(", ".join(f"{h:.2g}" for h in params.half_widths) for params in given.values())),
-        ("patches", *(" × ".join(map(str, params.patches)) for params in given.values())),
-        ("nodes per patch", *(" × ".join(map(str, params.nodes)) for params in given.values())),
-        ("power $p$", *(params.power for params in given.values())),
-        ("rule", *(params.rule for params in given.values())),
+    columns: list[tuple[str, ...]] = [
+        ("setting", "half-widths", "patches", "nodes per patch", "power $p$", "rule")
     ]
-    return table(["setting", *given], rows)
+    for name, params in given.items():
+        counts = (" × ".join(map(str, each)) for each in (params.patches, params.nodes))
+        widths = ", ".join(f"{h:.2g}" for h in params.half_widths)
+        columns.append((name, widths, *counts, str(params.power), params.rule))
+    header, *rows = zip(*columns, strict=True)
+    return table(header, rows)
 
 
 def bumps(powers: Sequence[int], orders: Sequence[int]) -> Figure:
@@ -56,7 +59,7 @@ def bumps(powers: Sequence[int], orders: Sequence[int]) -> Figure:
 
 def patch(field: Field, params: WeakParams, phase: Float[np.ndarray, " d1"], row: int) -> Figure:
     """The field with the centers of a system's patches (left), one patch with its test function (right)."""
-    figure, (whole, near) = panel_row(2, 0.48, sharey=False)
+    figure, (whole, near) = panel_row(2, 0.48, "$t$", sharey=False)
     domain = field.domain
     (hx, ht), p = params.half_widths, params.power
     centers = grid_points(tuple(patch_centers(domain, params, phase)))
@@ -70,7 +73,6 @@ def patch(field: Field, params: WeakParams, phase: Float[np.ndarray, " d1"], row
     for ax in (whole, near):
         box = Rectangle((cx - hx, ct - ht), 2 * hx, 2 * ht, fill=False, edgecolor=PALETTE[1], linewidth=1.5)
         ax.add_patch(box)
-    whole.set_ylabel("$t$")
     return figure
 
 
@@ -78,32 +80,24 @@ def shifted(domain: Domain, params: WeakParams, phases: Float[np.ndarray, "n d1"
     """Patch centers of several systems in a corner of the domain; the box is one spacing."""
     figure, ax = canvas(0.45)
     for phase, color in zip(phases, PALETTE, strict=False):
-        x, t = (axis[:4] for axis in patch_centers(domain, params, phase))
-        grid = grid_points((x, t))
+        grid = grid_points(tuple(axis[:4] for axis in patch_centers(domain, params, phase)))
         ax.plot(*grid.T, "o", color=color, markersize=5, label=f"({phase[0]:.2f}, {phase[1]:.2f})")
-    corner = [axis[:2] for axis in patch_centers(domain, params, np.zeros(2))]
-    (x0, x1), (t0, t1) = corner
+    (x0, x1), (t0, t1) = (axis[:2] for axis in patch_centers(domain, params, np.zeros(2)))
     ax.add_patch(Rectangle((x0, t0), x1 - x0, t1 - t0, fill=False, edgecolor=INK, linestyle=":"))
     ax.set(xlabel="$x$", ylabel="$t$")
     legend_beside(ax, title="phase", handletextpad=0.1)
     return figure
 
 
-def noise(
-    levels: Sequence[float],
-    strong: Float[np.ndarray, "levels J"],
-    weak: Float[np.ndarray, "levels J"],
-    library: Library,
-) -> Figure:
+def noise(levels: Sequence[float], strong: Errors, weak: Errors, library: Library) -> Figure:
     """Relative error of every column against the noise: pointwise derivatives (left), weak form (right)."""
-    figure, panels = panel_row(2, 0.5, sharex=True)
+    figure, panels = panel_row(2, 0.5, "relative error", sharex=True)
     for ax, errors, title in zip(panels, (strong, weak), ("strong form", "weak form"), strict=True):
         for j, term in enumerate(library):
             ax.loglog(levels, errors[:, j], "o-", color=PALETTE[j], markersize=4, label=f"${term.latex}$")
         ax.axhline(1.0, color=INK, linewidth=0.8, linestyle=":")
         ax.set(title=title)
     figure.supxlabel("noise / deviation of $u$", color=INK, fontsize=12)
-    panels[0].set_ylabel("relative error")
     legend_above(figure, panels[0], len(library))
     return figure
 
@@ -123,9 +117,7 @@ def bounds(ours: WeakSystem, reference: WeakSystem, bound: EntryBounds) -> Figur
     return figure
 
 
-def convergence(
-    nodes: Sequence[int], errors: Float[np.ndarray, "sizes J"], library: Library, order: float
-) -> Figure:
+def convergence(nodes: Sequence[int], errors: Errors, library: Library, order: float) -> Figure:
     """Relative quadrature error of every column against the nodes per axis, with a slope to compare."""
     figure, ax = canvas(0.5, 0.75)
     for j, term in enumerate(library):
@@ -134,8 +126,7 @@ def convergence(
     guide = 4 * errors.max() * (n / n[0]) ** -order
     ax.loglog(n, guide, color=INK, linewidth=0.8, linestyle=":", label=rf"$n^{{-{order:g}}}$")
     ax.set(ylim=(0.3 * errors.min(), None))
-    _label_nodes(ax, nodes)
-    return figure
+    return _label_nodes(figure, ax, nodes)
 
 
 def rules(nodes: Sequence[int], errors: Mapping[str, Sequence[float]]) -> Figure:
@@ -143,15 +134,15 @@ def rules(nodes: Sequence[int], errors: Mapping[str, Sequence[float]]) -> Figure
     figure, ax = canvas(0.45, 0.75)
     for color, (rule, values) in zip(PALETTE, errors.items(), strict=False):
         ax.loglog(nodes, values, "o-", color=color, markersize=4, label=rule)
-    _label_nodes(ax, nodes)
-    return figure
+    return _label_nodes(figure, ax, nodes)
 
 
-def _label_nodes(ax: Axes, nodes: Sequence[int]) -> None:
+def _label_nodes(figure: Figure, ax: Axes, nodes: Sequence[int]) -> Figure:
     ax.set(xlabel="nodes per axis", ylabel="relative error")
-    ax.set_xticks(nodes, [str(each) for each in nodes])
+    ax.set_xticks(nodes, list(map(str, nodes)))
     ax.minorticks_off()
     legend_beside(ax)
+    return figure
 
 
 def _map(ax: Axes, field: Field, x: tuple[float, float], t: tuple[float, float]) -> None:

@@ -62,15 +62,11 @@ def _tune_baselines(options: argparse.Namespace) -> None:
     tuning.write_baselines(options.folder, methods=methods, problems=problems)
 
 
-def _tune_two_fields(options: argparse.Namespace) -> None:
-    tuning.write_two_fields(options.folder)
-
-
 # What the command does beside running studies.
 _COMMANDS: Mapping[str, Callable[[argparse.Namespace], int | None]] = {
     "list": _list,
     "tune-baselines": _tune_baselines,
-    "tune-two-fields": _tune_two_fields,
+    "tune-two-fields": lambda options: tuning.write_two_fields(options.folder),
     "tables": lambda options: verify.write(options.folder),
     "verify": lambda options: verify.main(options.folder),
     "reproduce": _reproduce,
@@ -91,27 +87,25 @@ def _fields(tasks: Sequence[Task], retrain: bool) -> int:
 
 
 def _wanted(task: Task, options: argparse.Namespace) -> bool:
-    return (not options.problem or task.problem in options.problem.split(",")) and (
-        not options.method or task.row in options.method.split(";")
-    )
+    asked = ((options.problem, ",", task.problem), (options.method, ";", task.row))
+    return all(not text or name in text.split(sign) for text, sign, name in asked)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m fts.lab.studies", description=__doc__)
-    parser.add_argument("study", choices=[*STUDIES, *_COMMANDS])
-    parser.add_argument("--scheduler", help="address of a Dask scheduler; local processes otherwise")
-    parser.add_argument("--workers", type=int, help="local processes; all cores otherwise")
-    parser.add_argument("--seeds", default="test", help="test, development, or numbers like 1301,1709")
-    parser.add_argument("--problem", help="only these problems, like ks,ad")
-    parser.add_argument("--method", help="only these rows, separated by semicolons")
-    parser.add_argument("--again", action="store_true", help="repeat runs recorded as failed")
-    parser.add_argument("--retrain", action="store_true", help="with `fields`: refit fields that are there")
-    parser.add_argument("--folder", type=Path, default=records.records_folder(), help="where records go")
-    parser.add_argument("--runs", type=int, help="with `reproduce`: make so many recorded runs again")
-    parser.add_argument("--draw", type=int, default=7, help="with `--runs`: seed of the draw")
-    parser.add_argument(
-        "--seconds", type=float, default=120.0, help="with `--runs`: leave out what took longer"
-    )
+    add = parser.add_argument
+    add("study", choices=[*STUDIES, *_COMMANDS])
+    add("--scheduler", help="address of a Dask scheduler; local processes otherwise")
+    add("--workers", type=int, help="local processes; all cores otherwise")
+    add("--seeds", default="test", help="test, development, or numbers like 1301,1709")
+    add("--problem", help="only these problems, like ks,ad")
+    add("--method", help="only these rows, separated by semicolons")
+    add("--again", action="store_true", help="repeat runs recorded as failed")
+    add("--retrain", action="store_true", help="with `fields`: refit fields that are there")
+    add("--folder", type=Path, default=records.records_folder(), help="where records go")
+    add("--runs", type=int, help="with `reproduce`: make so many recorded runs again")
+    add("--draw", type=int, default=7, help="with `--runs`: seed of the draw")
+    add("--seconds", type=float, default=120.0, help="with `--runs`: leave out what took longer")
     return parser
 
 

@@ -1,10 +1,8 @@
-"""Are claims of certainty calibrated? Verdicts on random problems, deviations of the field on random layouts.
+"""Are claims of certainty calibrated? Verdicts on drawn problems, deviations of the field on drawn layouts.
 
-Verdicts: is "identified" to be believed? Problems nobody tuned for, and what `fts.discover` says about them.
-Fields: how often does the error of the field stay within k of its own posterior deviations, on held-out draws
-of sensors, probes or points with noise? A calibrated one does as often as a normal variable.
-
-Settings are decided on seeds of the development ranges; those of the others are run once per configuration.
+Verdicts: is "identified" to be believed, on problems nobody tuned for? Fields: how often does the error stay
+within k posterior deviations, on held-out draws? Settings are decided on seeds of the development ranges;
+those of the others are run once per configuration.
 """
 
 import time
@@ -60,10 +58,13 @@ class VerdictCalibration:
     @property
     def wrong_interval(self) -> tuple[float, float]:
         """95 % interval of the chance that an identified equation is wrong (Clopper and Pearson)."""
-        if not self.identified:
-            return 0.0, 1.0
-        ends = binomtest(self.wrong, self.identified).proportion_ci(0.95, "exact")
-        return float(ends.low), float(ends.high)
+        return interval(self.wrong, self.identified) if self.identified else (0.0, 1.0)
+
+
+def interval(count: int, runs: int) -> tuple[float, float]:
+    """95 % interval of a chance that came true in `count` of so many runs (Clopper and Pearson)."""
+    ends = binomtest(count, runs).proportion_ci(0.95, "exact")
+    return float(ends.low), float(ends.high)
 
 
 def summarize(made: Iterable[RunRecord]) -> VerdictCalibration:
@@ -72,25 +73,14 @@ def summarize(made: Iterable[RunRecord]) -> VerdictCalibration:
     identified = [run for run in done if run.extra["status"] == "identified"]
     close = [run for run in done if run.score["exact"] and run.score["e_xi"] <= CLOSE]
     right = [run for run in identified if run.score["exact"]]
-    inside = [
-        abs(run.terms[name] - run.extra["truth"][name]) <= 2 * error
-        for run in right
-        for name, error in run.extra["errors"].items()
-    ]
-    return VerdictCalibration(
-        runs=len(done),
-        identified=len(identified),
-        wrong=len(identified) - len(right),
-        close=len(close),
-        called=sum(run.extra["status"] == "identified" for run in close),
-        coefficients=len(inside),
-        covered=sum(inside),
-    )
+    errors = [(run, *item) for run in right for item in run.extra["errors"].items()]
+    inside = [abs(run.terms[name] - run.extra["truth"][name]) <= 2 * error for run, name, error in errors]
+    wrong, called = len(identified) - len(right), sum(r.extra["status"] == "identified" for r in close)
+    counts = (len(done), len(identified), wrong, len(close), called)
+    return VerdictCalibration(*counts, coefficients=len(inside), covered=sum(inside))
 
 
-def summarize_by(
-    made: Iterable[RunRecord], group: Callable[[RunRecord], Any]
-) -> dict[Any, VerdictCalibration]:
+def summarize_by(made: Iterable[RunRecord], group: Callable) -> dict[Any, VerdictCalibration]:
     """The same counts for every value of `group`."""
     groups = grouped((group(run), run) for run in made if not run.error)
     return {name: summarize(groups[name]) for name in sorted(groups)}
@@ -106,18 +96,15 @@ def run_verdict(task: Task, folder: Path | None = None) -> RunRecord:
         result = discover(drawn.observations, drawn.library, progress=False, params=task.params)
         seconds = round(time.process_time() - began, 3)
         truth = drawn.truth
-        extra = {
-            "family": drawn.family,
-            "kind": str(drawn.kind),
-            "layout": str(drawn.layout),
-            "samples": len(drawn.observations),
-            "noise": drawn.observations.noise,
-            "periodic": drawn.observations.domain.periodic[0],
+        samples, verdict = drawn.observations, result.verdict
+        extra = {"family": drawn.family, "kind": str(drawn.kind), "layout": str(drawn.layout)}
+        extra |= {"samples": len(samples), "noise": samples.noise, "periodic": samples.domain.periodic[0]}
+        extra |= {
             "truth": {str(t): float(c) for t, c in zip(truth.terms, truth.coefficients, strict=True)},
             "errors": result.standard_errors,
-            "status": result.verdict.status,
-            "margin": result.verdict.as_dict()["margin"],
-            "reasons": list(result.verdict.reasons),
+            "status": verdict.status,
+            "margin": verdict.as_dict()["margin"],
+            "reasons": list(verdict.reasons),
         }
         terms = {} if result.selection is None else result.selection.coefficients
         score = metrics.score(result.equation, truth).as_dict()
@@ -177,12 +164,10 @@ def run_field(task: Task, folder: Path | None = None) -> RunRecord:
         kept = [np.unique(np.linspace(0, axis.size - 1, min(_MOST, axis.size)).astype(int)) for axis in full]
         axes, truth = [axis[at] for axis, at in zip(full, kept, strict=True)], trajectory.u[np.ix_(*kept)]
         error, deviation = np.abs(field.on_grid(*axes) - truth), np.sqrt(variance.on_grid(*axes))
-        score = {
-            "covered": [float(np.mean(error <= level * deviation)) for level in LEVELS],
-            "e_u": float(np.linalg.norm(error) / np.linalg.norm(truth)),
-            "claimed": float(np.linalg.norm(deviation) / np.linalg.norm(truth)),
-        }
-        return {"score": score, "seconds": field.made.seconds}
+        sizes = {"e_u": error, "claimed": deviation}
+        score = {name: float(np.linalg.norm(v) / np.linalg.norm(truth)) for name, v in sizes.items()}
+        covered = {"covered": [float(np.mean(error <= level * deviation)) for level in LEVELS]}
+        return {"score": covered | score, "seconds": field.made.seconds}
 
     return runs.attempt(task, perform)
 
@@ -201,7 +186,7 @@ def check_coverage(folder: Path) -> Iterator[str]:
 def coverage_tables(folder: Path) -> dict[str, dict[str, list[float]]]:
     """Mean share covered at each level over all layouts, and the layouts' quartiles, for review."""
     made = records.read_study("calibration", folder)
-    if not any(not run.error for run in made):
+    if all(run.error for run in made):
         return {}
     shares = coverage(made)
     rows = {"mean": shares.mean(axis=0), "median": np.median(shares, axis=0)}

@@ -1,27 +1,24 @@
 """Recorded trainings: the path of supports beside a run's record, and when it was exact (Table S9).
 
-A recorded run is the run itself: its record goes where the study of the task keeps it, and nothing is trained
-a second time to be watched. Against the truth: F1 of the support at every change, the steps between which it
-was exact, and which stopping rule hits it.
+A recorded run is the run itself: its record goes where its study keeps it, and nothing is trained a second
+time to be watched. The truth says F1 at every change, when it was exact, and which stopping rule hits that.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import pairwise, product
+from itertools import compress, pairwise, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from fts.equations.terms import Library
 from fts.lab.studies import records, runs
 from fts.lab.studies.plans import baseline_task
 from fts.lab.studies.published import JOINT_SETTINGS, REGIMES
 from fts.lab.studies.records import RunRecord
 from fts.lab.studies.runs import OURS, Task, equation_of, paper_task, study
-from fts.observations import Observations
 from fts.params.paper import TEST_SEEDS
 from fts.paths import recorder
 from fts.paths.recorder import SupportPath, load_path
@@ -32,6 +29,7 @@ from fts.selection.selection import Selection
 
 # (row, problem, protocol)
 Setting = tuple[str, str, str]
+Paths = dict[Setting, dict[int, SupportPath]]
 
 
 @dataclass(frozen=True)
@@ -62,15 +60,11 @@ class PathSummary:
 
 def run(task: Task, folder: Path) -> RunRecord:
     """The run's record; its path is written when it has succeeded."""
-    from fts.paths.recorder import RECORDED
-
     recorded: list[SupportPath] = []
 
-    def method(
-        observations: Observations, library: Library, params: Any, rng: np.random.Generator
-    ) -> Selection:
+    def method(samples: Any, library: Any, params: Any, rng: Any) -> Selection:
         about = {name: getattr(task, name) for name in ("key", "problem", "protocol", "seed", "row")}
-        selection, path = RECORDED[task.method](observations, library, params, rng, about)
+        selection, path = recorder.RECORDED[task.method](samples, library, params, rng, about)
         recorded.append(path)
         return selection
 
@@ -86,11 +80,9 @@ def path_file(task: Task, folder: Path | None = None) -> Path:
     return (folder or records.records_folder()) / "paths" / f"{'-'.join(words)}.fts"
 
 
-def read_paths(
-    folder: Path | None = None, seeds: Sequence[int] = TEST_SEEDS
-) -> dict[Setting, dict[int, SupportPath]]:
+def read_paths(folder: Path | None = None, seeds: Sequence[int] = TEST_SEEDS) -> Paths:
     """The recorded trainings by setting and seed, as many as there are."""
-    recorded: dict[Setting, dict[int, SupportPath]] = {}
+    recorded: Paths = {}
     for task in paths(seeds):
         of_setting = recorded.setdefault((task.row, task.problem, task.protocol), {})
         if path_file(task, folder).is_file():
@@ -107,50 +99,37 @@ def true_field(path: SupportPath) -> Float[np.ndarray, "..."]:
     """The true field at the grid points nearest to those the path's fields are kept at."""
     trajectory = simulate(path.about["problem"])
     domain = trajectory.domain
-    ends = zip((*domain.low, domain.t0), (*domain.high, domain.t1), path.fields.shape[1:], strict=True)
-    nearest = [
-        np.abs(axis[None, :] - np.linspace(low, high, count)[:, None]).argmin(axis=1)
-        for axis, (low, high, count) in zip((*trajectory.axes, trajectory.t), ends, strict=True)
-    ]
+    ends = (*domain.low, domain.t0), (*domain.high, domain.t1), path.fields.shape[1:]
+    kept = (np.linspace(*each) for each in zip(*ends, strict=True))
+    axes = zip((*trajectory.axes, trajectory.t), kept, strict=True)
+    nearest = [np.abs(axis - points[:, None]).argmin(axis=1) for axis, points in axes]
     return trajectory.u[np.ix_(*nearest)]
 
 
 def summarize_path(path: SupportPath) -> PathSummary:
     """One training against the truth."""
     exact = [_score(path, support).exact for support in path.supports]
-    intervals = pairwise([*path.since.tolist(), path.end])
-    stopped = {
-        name: bool(_score(path, path.support_at(rule(path))).exact) for name, rule in recorder.RULES.items()
-    }
-    return PathSummary(
-        ever=any(exact),
-        held_out=stopped["lowest held-out loss"],
-        terminal=exact[-1],
-        intervals=tuple(ends for is_exact, ends in zip(exact, intervals, strict=True) if is_exact),
-        stopped=stopped,
-    )
+    intervals = tuple(compress(pairwise([*path.since.tolist(), path.end]), exact))
+    supports = {name: path.support_at(rule(path)) for name, rule in recorder.RULES.items()}
+    stopped = {name: bool(_score(path, support).exact) for name, support in supports.items()}
+    return PathSummary(any(exact), stopped["lowest held-out loss"], exact[-1], intervals, stopped)
 
 
 def counts(summaries: Sequence[PathSummary]) -> dict[str, Any]:
     """How many of the runs were exact: ever, at the held-out minimum, at the end, by every rule."""
-    return {
-        "runs": len(summaries),
-        "ever": sum(summary.ever for summary in summaries),
-        "held_out": sum(summary.held_out for summary in summaries),
-        "terminal": sum(summary.terminal for summary in summaries),
-        "stopped": {name: sum(each.stopped[name] for each in summaries) for name in recorder.RULES},
-    }
+    stopped = {name: sum(each.stopped[name] for each in summaries) for name in recorder.RULES}
+    totals = {name: sum(getattr(s, name) for s in summaries) for name in ("ever", "held_out", "terminal")}
+    return {"runs": len(summaries), **totals, "stopped": stopped}
 
 
 def tables(folder: Path | None = None) -> dict[str, Any]:
     """Every setting with its counts and its runs, from the recorded trainings."""
     cells = {}
     for (row, name, protocol), of_setting in read_paths(folder).items():
-        if of_setting:
-            summaries = {seed: summarize_path(path) for seed, path in of_setting.items()}
-            cells[f"{row} | {name}-{protocol}"] = counts(list(summaries.values())) | {
-                "by seed": {str(seed): summary.as_dict() for seed, summary in summaries.items()}
-            }
+        summaries = {str(seed): summarize_path(path) for seed, path in of_setting.items()}
+        if summaries:
+            by_seed = {seed: summary.as_dict() for seed, summary in summaries.items()}
+            cells[f"{row} | {name}-{protocol}"] = counts(list(summaries.values())) | {"by seed": by_seed}
     return {"paths, supports": cells}
 
 
@@ -160,19 +139,15 @@ def check_paths(folder: Path) -> Iterator[str]:
     for file in sorted((folder / "paths").glob("*")):
         if file not in planned:
             yield f"paths/{file.name} belongs to no run of the study: delete it"
-    recorded = {
-        record.key: record for name in ("baselines", "paths") for record in records.read_study(name, folder)
-    }
+    both = (records.read_study(name, folder) for name in ("baselines", "paths"))
+    recorded = {record.key: record for made in both for record in made}
     for file, task in planned.items():
         if file.is_file():
             yield from _check_path(load_path(file), task, recorded.get(task.key))
 
 
 @study(
-    run=run,
-    check=check_paths,
-    tables=tables,
-    complete=lambda task, folder: path_file(task, folder).is_file(),
+    run=run, check=check_paths, tables=tables, complete=lambda task, folder: path_file(task, folder).is_file()
 )
 def paths(seeds: Iterable[int]) -> Iterator[Task]:
     """Supplement E: trainings of the joint methods, recorded, and of our field, read at every stage."""

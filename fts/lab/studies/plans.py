@@ -34,10 +34,7 @@ _VARIANTS = {
     "coordinate, no Fourier": "coordinate-raw",
 }
 # What the coordinate network with Fourier features is compared with on KS alone: more capacity, slower time.
-_CONTROLS = {
-    "coordinate, width 128": "coordinate-wide",
-    "coordinate, slow time": "coordinate-slow",
-}
+_CONTROLS = {"coordinate, width 128": "coordinate-wide", "coordinate, slow time": "coordinate-slow"}
 _LAYOUTS_PER_SEED = 5
 # Samples that fill no sensor x frame grid: points at random, drifting probes, gaps.
 _ANY_SAMPLES = ("R20", "D20", "S20-30")
@@ -160,18 +157,12 @@ def crossed(seeds: Seeds) -> Tasks:
 
     for level, (problem, protocol) in product((0.0, 0.1), REGIMES):
         used = PAPER[problem]
-        fields: dict[str, tuple[Any, Any]] = {
-            "spectral": (SPECTRAL, None),
-            "paper": (None, FieldParams("paper", used.adapter)),
-            "kernel": (None, FieldParams("kernel")),
-        }
+        fields: dict[str, tuple[Any, Any]] = {"spectral": (SPECTRAL, None)}
+        made = {"paper": FieldParams("paper", used.adapter), "kernel": FieldParams("kernel")}
+        fields |= {name: (None, params) for name, params in made.items()}
         rule = WeakRuleParams(REFINED.get(problem, used.weak), used.svws)  # quadrature limits none of them
-        selectors: dict[Any, Any] = {
-            "strong STRidge": PDE_FIND[problem].regression,
-            "weak STRidge": WSINDY[problem].regression,
-            "single weak STLSQ": rule,
-            "SVWS": rule,
-        }
+        ridge = {"strong STRidge": PDE_FIND[problem].regression, "weak STRidge": WSINDY[problem].regression}
+        selectors: dict[Any, Any] = {**ridge, "single weak STLSQ": rule, "SVWS": rule}
         for (field, made), (selector, settings), seed in product(fields.items(), selectors.items(), seeds):
             params = CrossedParams(*made, selector, settings)
             yield Task("crossed", problem, protocol, seed, level, f"{field}, {selector}", "crossed", params)
@@ -191,11 +182,9 @@ def split_sample(seeds: Seeds) -> Tasks:
         *(("43 terms", name, "S100", level, "") for level, name in product(_HEAVY_NOISE, names("noisy"))),
         *(("paper's terms", *regime, level, "") for level, regime in product(NOISE_LEVELS[::-1], REGIMES)),
         *(("43 terms", *regime, 0.0, "powers 2D" if regime[0] == "ad" else "powers") for regime in REGIMES),
-        *(
-            ("43 terms", name, protocol, level, "")
-            for level, protocol, name in product((0.1, 0.2), ("S20", "T20"), names("noisy"))
-        ),
     ]
+    sparse = product((0.1, 0.2), ("S20", "T20"), names("noisy"))
+    cells += [("43 terms", name, protocol, level, "") for level, protocol, name in sparse]
     for kind, (draws, params) in kinds.items():
         for (row, problem, protocol, level, library), seed in product(cells, draws):
             yield Task("cross", problem, protocol, seed, level, row + kind, "two fields", params, library)

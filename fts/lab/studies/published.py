@@ -110,7 +110,7 @@ def thresholds() -> Published:
         "stlsq 1.5": (5, 5, 2, 2),
         "stlsq 2": (5, 5, 0, 0),
     }
-    return _table("tab:selector_analysis_supp (a)", SELECTOR_REGIMES, "exact", _alone(counts))
+    return _table("tab:selector_analysis_supp (a)", SELECTOR_REGIMES, "exact", counts)
 
 
 def selectors() -> Published:
@@ -121,7 +121,7 @@ def selectors() -> Published:
         "minimum risk": (1, 1, 3, 5),
         "majority vote": (5, 5, 5, 5),
     }
-    return _table("tab:selector_analysis_supp (b)", SELECTOR_REGIMES, "exact", _alone(counts))
+    return _table("tab:selector_analysis_supp (b)", SELECTOR_REGIMES, "exact", counts)
 
 
 def noise() -> Published:
@@ -137,18 +137,13 @@ def density() -> Published:
     """Supplement G.1, exact recoveries of our method as its text gives them."""
     percents = {"kdv": (5, 10, 15, 20), "ks": (20, 50, 80, 100), "ad": (20, 50, 80, 100)}
     regimes = [(problem, f"S{percent}") for problem in percents for percent in percents[problem]]
-    counts = {"structured": (1, *[5] * 11)}
-    return _table("fig:observation_sweep", regimes, "exact", _alone(counts))
+    return _table("fig:observation_sweep", regimes, "exact", {"structured": (1, *[5] * 11)})
 
 
 def paths() -> dict[tuple[str, str, str], dict[str, int | None]]:
     """Table S9: trainings with the exact support ever, at the held-out minimum and at the end, of five."""
-    counts = ((5, 5, 5), (5, 5, 5), (5, None, 0), (0, 0, 0))
-    names = ("ever", "held_out", "terminal")
-    return {
-        setting: dict(zip(names, row, strict=True))
-        for setting, row in zip(JOINT_SETTINGS, counts, strict=True)
-    }
+    rows = zip(JOINT_SETTINGS, ((5, 5, 5), (5, 5, 5), (5, None, 0), (0, 0, 0)), strict=True)
+    return {setting: dict(zip(("ever", "held_out", "terminal"), row, strict=True)) for setting, row in rows}
 
 
 def weak_ident() -> Published:
@@ -184,23 +179,12 @@ def pysr() -> dict[float, tuple[int, Spread, Spread]]:
 
 
 def _table(
-    label: str,
-    regimes: Sequence[tuple[str, str]],
-    columns: str,
-    rows: Mapping[str, Iterable[tuple[Any, ...]]],
+    label: str, regimes: Sequence[tuple[str, str]], columns: str, rows: Mapping[str, Iterable[Any]]
 ) -> Published:
-    """Rows of one tuple per regime, which holds the named columns."""
-    names = columns.split()
-    return Published(
-        label,
-        {
-            (row, *regime): Cell(**dict(zip(names, values, strict=True)))
-            for row, cells in rows.items()
-            for regime, values in zip(regimes, cells, strict=True)
-        },
-    )
-
-
-def _alone(counts: Mapping[str, Sequence[int]]) -> dict[str, list[tuple[int]]]:
-    """Rows of a table with a single column."""
-    return {row: [(count,) for count in values] for row, values in counts.items()}
+    """Rows of one tuple per regime, which holds the named columns, or of one number for the only column."""
+    names, cells = columns.split(), {}
+    for row, entries in rows.items():
+        for regime, entry in zip(regimes, entries, strict=True):
+            values = entry if isinstance(entry, tuple) else (entry,)
+            cells[row, *regime] = Cell(**dict(zip(names, values, strict=True)))
+    return Published(label, cells)

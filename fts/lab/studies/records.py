@@ -1,8 +1,7 @@
 """RunRecord: one run as one JSON line; records -> the cells of tables: recoveries, medians, extremes.
 
-A record file opens with a line that counts and checksums the records below it. A running study appends lines
-that carry checksums of their own, and `seal` puts them under the first line when it ends. So a flipped bit or
-a truncation is never read as a different study; of a killed writer only the line it was writing is lost.
+A file's first line counts and checksums the records below it; lines that a running study appends carry their
+own checksums until `seal`. No flipped bit is read as a result; a killed writer loses the line it was writing.
 """
 
 import hashlib
@@ -81,6 +80,9 @@ class Summary:
         return {name: _finite(value) for name, value in asdict(self).items()}
 
 
+Cells = Mapping[CellKey, Summary]
+
+
 def count_of_five(part: int, runs: int) -> str:
     """A count as a table shows it: the number alone where a cell has its five runs."""
     return f"{part}" if runs == 5 else f"{part} of {runs}"
@@ -89,8 +91,7 @@ def count_of_five(part: int, runs: int) -> str:
 def append(path: Path, *records: RunRecord) -> None:
     """Add records at the end of the file at `path`, on disk on return and safe beside other writers.
 
-    A run that is there stays as it is, unless it failed and now did not: of two identical studies at once the
-    first counts.
+    A run that is there stays as it is, unless it failed and now did not: of two studies the first counts.
     """
     path = Path(path)
     with containers.locked(path.parent):
@@ -116,17 +117,14 @@ def seal(path: Path) -> None:
 
 def read(path: Path) -> list[RunRecord]:
     """All records of the file at `path`, oldest first, every byte verified; FileError if it is damaged."""
-    return [_record(Path(path), number, text) for number, text in enumerate(_lines(Path(path))[0], start=2)]
-
-
-def _record(path: Path, number: int, text: str) -> RunRecord:
-    """The record of one line, or a sentence that names the line."""
-    try:
-        return RunRecord(**{name: value for name, value in json.loads(text).items() if name != "key"})
-    except (ValueError, TypeError, AttributeError):
-        raise containers.FileError(
-            f"line {number} of {path} is no record: restore the file from version control"
-        ) from None
+    records = []
+    for number, text in enumerate(_lines(Path(path))[0], start=2):
+        try:
+            records.append(RunRecord(**{name: v for name, v in json.loads(text).items() if name != "key"}))
+        except (ValueError, TypeError, AttributeError):
+            fault = f"line {number} of {path} is no record: restore the file from version control"
+            raise containers.FileError(fault) from None
+    return records
 
 
 def read_study(name: str, folder: Path | None = None) -> list[RunRecord]:
@@ -140,6 +138,11 @@ def records_folder() -> Path:
     return Path(__file__).resolve().parents[3] / "book" / "records"
 
 
+def by_cell(runs: Iterable[RunRecord]) -> dict[CellKey, list[RunRecord]]:
+    """Runs by row, problem, protocol and noise."""
+    return grouped(((run.row, run.problem, run.protocol, run.noise), run) for run in runs)
+
+
 def summarize(runs: Iterable[RunRecord]) -> dict[CellKey, Summary]:
     """One summary per row, problem, protocol and noise."""
     return _summaries((run, run.row, run.score) for run in runs)
@@ -147,11 +150,8 @@ def summarize(runs: Iterable[RunRecord]) -> dict[CellKey, Summary]:
 
 def summarize_selectors(runs: Iterable[RunRecord]) -> dict[CellKey, Summary]:
     """The same for the selector variants that a record lists beside its own selection."""
-    return _summaries(
-        (run, row, {"e_u": run.score["e_u"]} | score)
-        for run in runs
-        for row, score in run.extra.get("selectors", {}).items()
-    )
+    pairs = ((run, item) for run in runs for item in run.extra.get("selectors", {}).items())
+    return _summaries((run, row, {"e_u": run.score["e_u"]} | score) for run, (row, score) in pairs)
 
 
 def summary(scores: list[Mapping[str, Any]]) -> Summary:
@@ -162,17 +162,11 @@ def summary(scores: list[Mapping[str, Any]]) -> Summary:
     finished = [score for score in scores if score]
     if not finished:
         return Summary(len(scores), 0, 0.0, np.inf, np.inf, np.inf, (np.inf, np.inf))
-    f1, e_xi, e_u = (np.array([score[name] for score in finished]) for name in ("f1", "e_xi", "e_u"))
-    low, high = np.quantile(e_u, [0.25, 0.75])
-    return Summary(
-        runs=len(scores),
-        exact=sum(bool(score["exact"]) for score in finished),
-        f1=float(np.median(f1)),
-        e_xi=float(np.median(e_xi)),
-        e_u=float(np.median(e_u)),
-        e_u_max=float(e_u.max()),
-        e_u_quartiles=(float(low), float(high)),
-    )
+    errors = np.array([[score[name] for name in ("f1", "e_xi", "e_u")] for score in finished], dtype=float)
+    exact, e_u = sum(bool(score["exact"]) for score in finished), errors[:, 2]
+    low, high = np.quantile(e_u, [0.25, 0.75]).tolist()
+    f1, e_xi, middle = np.median(errors, axis=0).tolist()
+    return Summary(len(scores), exact, f1, e_xi, middle, float(e_u.max()), (low, high))
 
 
 K = TypeVar("K")
@@ -216,9 +210,8 @@ def _checked(line: str) -> str:
 
 def _lines(path: Path) -> tuple[list[str], int]:
     """The records' texts, and the size of the file up to the end of its last whole line."""
-    remedy = (
-        f"restore it from version control, or delete it and run `python -m fts.lab.studies {path.stem}` again"
-    )
+    command = f"`python -m fts.lab.studies {path.stem}`"
+    remedy = f"restore it from version control, or delete it and run {command} again"
     if not path.is_file():
         raise containers.FileError(f"no records at {path}: {remedy}")
     data = path.read_bytes()

@@ -1,7 +1,6 @@
 """Tasks and studies; one run of a task: Task -> Selection -> Score -> RunRecord.
 
-A task holds everything that makes the run, so its record's key is known before it starts. A study is a plan
-of tasks, registered with what else there is to it: how its tasks run, and what its records must keep.
+A task holds everything that makes the run, so its record's key is known before it starts.
 """
 
 import time
@@ -18,16 +17,7 @@ from fts.equations.equation import Equation
 from fts.equations.terms import Library, parse_term
 from fts.lab.studies.records import RunRecord
 from fts.observations import Observations
-from fts.params.paper import (
-    CLOSED_FORM,
-    DEFAULT_LIBRARIES,
-    DEVELOPMENT_SEEDS,
-    LARGE_LIBRARIES,
-    PAPER,
-    PROJECTED,
-    REFINED,
-    TEST_SEEDS,
-)
+from fts.params import paper
 from fts.params.types import FieldParams, FreezeThenSelectParams, named
 from fts.problems import metrics
 from fts.problems.problems import Problem, problem
@@ -129,16 +119,12 @@ def run(task: Task, folder: Path | None = None, method: Callable[..., Selection]
 
 
 def study(
-    name: str = "",
-    *,
-    run: Run = run,
-    seeds: Mapping[str, Sequence[int]] | None = None,
-    **options: Any,
+    name: str = "", *, run: Run = run, seeds: Mapping[str, Sequence[int]] | None = None, **options: Any
 ) -> Callable[[Plan], Plan]:
     """Registers a plan as a study, by default under the plan's own name; options are fields of Study."""
 
     def register(plan: Plan) -> Plan:
-        known = seeds or {"test": TEST_SEEDS, "development": DEVELOPMENT_SEEDS}
+        known = seeds or {"test": paper.TEST_SEEDS, "development": paper.DEVELOPMENT_SEEDS}
         entry = Study(name or getattr(plan, "__name__", ""), plan, run, known, **options)
         STUDIES[entry.name] = entry
         return plan
@@ -159,43 +145,30 @@ def attempt(task: Task, perform: Callable[[], dict[str, Any]]) -> RunRecord:
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         text = f"{type(error).__name__}: {error} ({Path(where.filename).name}, line {where.lineno})"
-        return failure(task, text, _since(began))
-    return record(task, **{"seconds": _since(began)} | results)
-
-
-def failure(task: Task, error: str, seconds: float = 0.0) -> RunRecord:
-    """The record of a run that did not finish."""
-    return record(task, error=error, seconds=seconds)
+        results = {"error": text}
+    return record(task, **{"seconds": round(time.perf_counter() - began, 3)} | results)
 
 
 def record(task: Task, **results: Any) -> RunRecord:
     """The record of a task with its results."""
-    return RunRecord(
-        study=task.study,
-        problem=task.problem,
-        protocol=task.protocol,
-        row=task.row,
-        method=task.method,
-        seed=task.seed,
-        noise=task.noise,
-        parameters=named(task.params) | ({"library": task.library} if task.library else {}),
-        source="generated",
-        **results,
-    )
+    inputs = ("study", "problem", "protocol", "row", "method", "seed", "noise")
+    parameters = named(task.params) | ({"library": task.library} if task.library else {})
+    values = {name: getattr(task, name) for name in inputs} | results
+    return RunRecord(**values, parameters=parameters, source="generated")
 
 
 def paper_task(study: str, problem: str, protocol: str, seed: int, recipe: str = "paper") -> Task:
     """The paper's own configuration, or a variant of its adapter, with its ridge refit."""
-    used = PAPER[problem]
+    used = paper.PAPER[problem]
     params = FreezeThenSelectParams(FieldParams(recipe, used.adapter), used.weak, used.svws, "ridge")
     return Task(study, problem, protocol, seed, 0.0, recipe, OURS, params)
 
 
 def refined_task(study: str, problem: str, protocol: str, seed: int, recipe: str) -> Task:
     """A better field, with quadrature that does not limit it and the refit that held-out rows prefer."""
-    used = PAPER[problem]
-    weak = REFINED.get(problem, used.weak) if recipe in CLOSED_FORM else used.weak
-    field = FieldParams(recipe, PROJECTED if recipe == "projected" else None)
+    used = paper.PAPER[problem]
+    weak = paper.REFINED.get(problem, used.weak) if recipe in paper.CLOSED_FORM else used.weak
+    field = FieldParams(recipe, paper.PROJECTED if recipe == "projected" else None)
     params = FreezeThenSelectParams(field, weak, used.svws, "preferred")
     return Task(study, problem, protocol, seed, 0.0, recipe, OURS, params)
 
@@ -221,18 +194,15 @@ def describe(selection: Selection, truth: Equation) -> dict[str, Any]:
         kept["field_parameters"] = dict(made.parameters)
     if selection.trace is not None:
         table = selection.trace.table()
-        kept |= {
-            "recurrence": selection.recurrence,
-            "reason": selection.trace.reason,
-            "fallback": selection.trace.fallback,
-            "candidates": _best(table) if selection.method == "two fields" else table,
-        }
+        table = _best(table) if selection.method == "two fields" else table
+        kept |= {"recurrence": selection.recurrence, "candidates": table}
+        kept |= {"reason": selection.trace.reason, "fallback": selection.trace.fallback}
     if selection.refits:
         kept |= {"preferred": selection.preferred, "deviations": selection.deviations, "refits": {}}
         for name, refit in selection.refits.items():
             refitted = selection.with_refit(name)
-            e_xi = metrics.score(refitted, truth).e_xi
-            kept["refits"][name] = {"e_xi": e_xi, "risk": refit.risk, "terms": refitted.coefficients}
+            errors = {"e_xi": metrics.score(refitted, truth).e_xi, "risk": refit.risk}
+            kept["refits"][name] = errors | {"terms": refitted.coefficients}
     if selection.notes:
         kept["notes"] = dict(selection.notes)
     if selection.variants:
@@ -253,37 +223,29 @@ def field_key(task: Task, observations: Observations) -> str:
 
 def _perform(task: Task, state: Path | None, method: Callable[..., Selection] | None) -> dict[str, Any]:
     entry, observations = problem(task.problem), task.observations()
-    select = method or _method(task, state)
-    selection = select(observations, _library(task, entry), task.params, np.random.default_rng(task.seed))
+    if method is None:
+        from fts import methods
+
+        method = _discover if task.method == DISCOVER else methods.method(task.method, state)
+    library, rng = _library(task, entry), np.random.default_rng(task.seed)
+    selection = method(observations, library, task.params, rng)
     score = metrics.score(selection, entry.equation).as_dict()
     if selection.field is not None:
         score["e_u"] = metrics.field_error(selection.field, simulate(task.problem))
     made = getattr(selection.field, "made", None)
-    return {
-        "terms": selection.coefficients,
-        "score": score,
-        "device": made.device if made is not None else "cpu",
-        "field_key": field_key(task, observations),
-        "extra": describe(selection, entry.equation),
-    }
-
-
-def _method(task: Task, state: Path | None) -> Callable[..., Selection]:
-    from fts import methods
-
-    return _discover if task.method == DISCOVER else methods.method(task.method, state)
+    results = {"terms": selection.coefficients, "score": score, "extra": describe(selection, entry.equation)}
+    results |= {"device": made.device if made is not None else "cpu"}
+    return results | {"field_key": field_key(task, observations)}
 
 
 def _library(task: Task, entry: Problem) -> Library:
     if task.library == GENERAL:
-        return Library.parse(DEFAULT_LIBRARIES[entry.domain.dimension])
-    return Library.parse(LARGE_LIBRARIES[task.library]) if task.library else entry.library
+        return Library.parse(paper.DEFAULT_LIBRARIES[entry.domain.dimension])
+    return Library.parse(paper.LARGE_LIBRARIES[task.library]) if task.library else entry.library
 
 
-def _discover(
-    observations: Observations, library: Library, params: Any, rng: np.random.Generator
-) -> Selection:
-    """What `fts.discover` selects, with its verdict in the notes; nothing is drawn from `rng`."""
+def _discover(observations: Observations, library: Library, params: Any, _: Any) -> Selection:
+    """What `fts.discover` selects, with its verdict in the notes; nothing is drawn at random."""
     from fts.discovery.discover import discover
 
     result = discover(observations, library.names, progress=False, params=params)
@@ -297,7 +259,3 @@ def _best(candidates: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The chosen candidate and those of lowest risk, in the order of the pool."""
     limit = sorted(candidate["mu"] for candidate in candidates)[:_LISTED][-1]
     return [candidate for candidate in candidates if candidate["chosen"] or candidate["mu"] <= limit]
-
-
-def _since(began: float) -> float:
-    return round(time.perf_counter() - began, 3)

@@ -1,10 +1,8 @@
 """Functions beyond a library: plans, what their runs record, scores, and the cells of Table 3.
 
-1. Laws: the right-hand side d_xx q(u) with q searched (the paper's Section F), thawed and weighted too.
-2. Rivals: Operon on pairs (u, q), as the paper has PySR. A record's own function is the one that the rule
-   "score" takes of Operon's front, which recovers more power laws on the development seeds; both of PySR's
-   rules stand under `selectors`.
-3. Composed: two functions and the operators before them searched together, on problems with known answers.
+Laws: d_xx q(u) with q searched (the paper's Section F). Rivals: Operon on pairs (u, q), as the paper has
+PySR; records take the rule "score", which recovers more power laws on the development seeds.
+Composed: two functions and the operators before them searched together, on problems with known answers.
 """
 
 import time
@@ -89,11 +87,9 @@ def laws(made: Iterable[RunRecord]) -> dict[tuple[str, float], LawSummary]:
 
 def rule_laws(made: Iterable[RunRecord]) -> dict[tuple[str, float], LawSummary]:
     """Cells like those of Table 3 by row with its rule, and noise."""
-    cells = grouped(
-        ((f"{record.row}, {rule}", record.noise), {} if record.error else record.extra["selectors"][rule])
-        for record in made
-        for rule in RULES
-    )
+    pairs = product(made, RULES)
+    scored = ((run, rule, {} if run.error else run.extra["selectors"][rule]) for run, rule in pairs)
+    cells = grouped(((f"{run.row}, {rule}", run.noise), score) for run, rule, score in scored)
     return {cell: summarize_laws(scores) for cell, scores in cells.items()}
 
 
@@ -139,21 +135,18 @@ def _law(observations: Observations, params: Any, seed: int) -> dict[str, Any]:
     discovery = discover_function(observations, params, np.random.default_rng(seed))
     terms = terms_of(discovery.equation)
     score = score_law(terms) | {"e_u": metrics.field_error(discovery.field, simulate(PROBLEM))}
-    selection = discovery.selection
+    chosen, thawed = discovery.selection.chosen, discovery.thawed
     extra: dict[str, Any] = {
         "family": discovery.form.family,
         "q": str(discovery.form),
-        "risk": selection.chosen.risk,
-        "complexity": selection.chosen.form.complexity,
+        "risk": chosen.risk,
+        "complexity": chosen.form.complexity,
         "core_seconds": discovery.seconds,
-        "pool": [_pooled(fitted) for fitted in selection.pool],
-        "searches": [_history(search) for search in selection.searches],
+        "pool": [_pooled(fitted) for fitted in discovery.selection.pool],
+        "searches": [_history(search) for search in discovery.selection.searches],
     }
-    if discovery.thawed is not None:
-        extra["thawed"] = {
-            "deviations": discovery.thawed.deviations.tolist(),
-            "misfit": discovery.thawed.misfit,
-        }
+    if thawed is not None:
+        extra["thawed"] = {"deviations": thawed.deviations.tolist(), "misfit": thawed.misfit}
     return {"terms": terms, "score": score, "extra": extra}
 
 
@@ -165,15 +158,10 @@ def terms_of(equation: Equation) -> dict[str, float]:
 
 
 def _pooled(fitted: Any) -> dict[str, Any]:
-    return {
-        "family": fitted.form.family,
-        "complexity": fitted.form.complexity,
-        "start": str(fitted.start),
-        "numerator": [list(pair) for pair in fitted.form.numerator],
-        "denominator": [list(pair) for pair in fitted.form.denominator],
-        "proposal_risk": fitted.proposed.proposal_risk,
-        "risks": list(fitted.risks),
-    }
+    form, risks = fitted.form, {"proposal_risk": fitted.proposed.proposal_risk, "risks": list(fitted.risks)}
+    parts = {name: list(map(list, getattr(form, name))) for name in ("numerator", "denominator")}
+    words = {"family": form.family, "complexity": form.complexity, "start": str(fitted.start)}
+    return words | parts | risks
 
 
 def _history(search: Any) -> dict[str, list[Any]]:
@@ -191,14 +179,10 @@ def symbolic_rivals(seeds: Iterable[int]) -> Iterator[Task]:
     """Table 3, a rival measured: Operon on pairs from the full noisy grid, the paper's and kernel fields."""
     from fts.symbolic.rivals import OPERON, TARGET, RivalRunParams
 
-    rows = (
-        ("Operon, full grid", "S100", None),
-        ("Operon, paper", "S20", _paper_field()),
-        ("Operon, kernel", "S20", FieldParams("kernel")),
-    )
-    for level, seed, (row, protocol, field) in product(_NOISE, seeds, rows):
-        params = RivalRunParams(field, TARGET, OPERON)
-        yield Task("symbolic_rivals", PROBLEM, protocol, seed, level, row, "Operon", params)
+    fields = {"full grid": None, "paper": _paper_field(), "kernel": FieldParams("kernel")}
+    for level, seed, (name, field) in product(_NOISE, seeds, fields.items()):
+        params, protocol = RivalRunParams(field, TARGET, OPERON), "S100" if field is None else "S20"
+        yield Task("symbolic_rivals", PROBLEM, protocol, seed, level, f"Operon, {name}", "Operon", params)
 
 
 def _rival(observations: Observations, params: Any, seed: int) -> dict[str, Any]:
@@ -215,11 +199,8 @@ def _rival(observations: Observations, params: Any, seed: int) -> dict[str, Any]
         chosen[rule] = score_law(terms) | {"e_u": e_u, "terms": terms}
     score = dict(chosen[RULES[-1]])
     listed = [{"q": str(each.q), "size": each.size, "error": each.error} for each in front]
-    return {
-        "terms": score.pop("terms"),
-        "score": score,
-        "extra": {"selectors": chosen, "front": listed, "core_seconds": seconds},
-    }
+    extra = {"selectors": chosen, "front": listed, "core_seconds": seconds}
+    return {"terms": score.pop("terms"), "score": score, "extra": extra}
 
 
 def read_field(observations: Observations, params: FieldParams | None) -> Field:
@@ -254,16 +235,11 @@ def _composed(observations: Observations, params: Any, seed: int) -> dict[str, A
     terms = terms_of_parts(choice.chosen.parts)
     score = score_composed(terms, observations.problem)
     score["e_u"] = metrics.field_error(field, simulate(observations.problem))
-    penalty = params.composed.symbolic.continuous.penalty
-    compared = [
-        {
-            "parts": [[part.order, part.form.family, str(part.form)] for part in candidate.parts],
-            "risk": candidate.risk,
-            "numbers": candidate.numbers,
-            "score": candidate.score(penalty),
-        }
-        for candidate in choice.compared[:_KEPT]
-    ]
+    penalty, compared = params.composed.symbolic.continuous.penalty, []
+    for side in choice.compared[:_KEPT]:
+        parts = [[part.order, part.form.family, str(part.form)] for part in side.parts]
+        values = {"risk": side.risk, "numbers": side.numbers, "score": side.score(penalty)}
+        compared.append({"parts": parts} | values)
     extra = {"compared": compared, "right_hand_sides": len(choice.compared), "core_seconds": choice.seconds}
     return {"terms": terms, "score": score, "extra": extra}
 

@@ -1,20 +1,16 @@
 """Settings tuned on development seeds and problems: of the baselines, and of the split-sample selection.
 
-A baseline's candidates are compared problem by problem by the rule of C.2: most exact recoveries over S20 and
-T20 together, then the higher median F1, then the lower median coefficient error, then the smaller threshold.
-
-The settings of two fields are varied one at a time on cells of a problem, a protocol, a noise level and a
-seed, whose samples are conditioned once; what counts is exact recoveries and the mean of log E_xi, each error
-counted as one at most. The paper's rule on one field is measured on the same cells, which is how
-`fts.discover` decides between the two.
-
-Every candidate's outcome is recorded, so a decision can be looked up and made again.
+A baseline's candidates are compared by the rule of C.2: most exact recoveries over S20 and T20 together, then
+the higher median F1, the lower median coefficient error, the smaller threshold. The settings of two fields
+are varied one at a time: exact recoveries, and the geometric mean of E_xi, each counted as at most one;
+the paper's rule on one field is measured on the same cells, by which `fts.discover` decides between the two.
 """
 
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -44,18 +40,17 @@ PROTOCOLS = ("S20", "T20")
 # Terms beside the paper's eight that development problems with a small library need.
 _FURTHER = ("u_x", "D_x(u^3)", "u_xxxxx")
 _CHAOTIC = ("benney-lin", "drifting ks")
-# Settings of two fields that are varied: those that change the moments, and those of the search on them.
-_OF_MOMENTS: dict[str, tuple[Any, ...]] = {
-    "negligible": (1.0, 0.01, 0.002, 0.0005, 0.0001),
-    "smoothing": (0.3, 0.1, 0.03),
-    "splits": (1, 3),
-}
-_OF_SEARCH: dict[str, tuple[Any, ...]] = {
+# Settings of two fields that are varied, and which of them change the moments, not the search on them.
+_OF_MOMENTS = ("negligible", "smoothing", "splits")
+_VARIED: dict[str, tuple[Any, ...]] = {
     "width": (1, 32),
     "tolerance": (0.0, 0.001, 0.002, 0.004),
     "shared": (0.0, 0.05, 0.1, 0.25, 0.5),
     "chance": (1.0, 0.2, 0.05, 0.01),
     "size": (0.02, 0.05),
+    "negligible": (1.0, 0.01, 0.002, 0.0005, 0.0001),
+    "smoothing": (0.3, 0.1, 0.03),
+    "splits": (1, 3),
 }
 
 
@@ -120,14 +115,11 @@ def tuned_baselines() -> tuple[Tuned, ...]:
     def candidates(
         settings: Mapping[str, Any], thresholds: tuple[float, ...], patches: Mapping[str, Any] | None = None
     ) -> dict[str, tuple[CandidateSettings, ...]]:
-        return {
-            name: tuple(
-                CandidateSettings(threshold, label, _with(params, threshold, geometry))
-                for label, geometry in (patches[name] if patches else {"": None}).items()
-                for threshold in thresholds
-            )
-            for name, params in settings.items()
-        }
+        offered = {}
+        for name, params in settings.items():
+            pairs = product((patches[name] if patches else {"": None}).items(), thresholds)
+            offered[name] = tuple(CandidateSettings(t, label, _with(params, t, g)) for (label, g), t in pairs)
+        return offered
 
     def fit(observations: Observations, params: Any, rng: np.random.Generator) -> Any:
         return reconstruct(observations, params.spectral)
@@ -151,40 +143,27 @@ def tune(
     """The candidate the rule takes for a problem, and the outcomes of all of them."""
     candidates = tuned.candidates[name]
     by_candidate = zip(*_scores(tuned, name, seeds), strict=True)
-    outcomes = [
-        Outcome(
-            candidate.threshold,
-            candidate.patches,
-            exact=sum(score.exact for score in scores),
-            f1=float(np.median([score.f1 for score in scores])),
-            e_xi=float(np.median([score.e_xi for score in scores])),
-        )
-        for candidate, scores in zip(candidates, by_candidate, strict=True)
-    ]
+    outcomes = []
+    for candidate, scores in zip(candidates, by_candidate, strict=True):
+        f1, e_xi = np.median([(score.f1, score.e_xi) for score in scores], axis=0).tolist()
+        exact = sum(score.exact for score in scores)
+        outcomes.append(Outcome(candidate.threshold, candidate.patches, exact, f1, e_xi))
     best = min(range(len(outcomes)), key=lambda i: outcomes[i].order)
     return candidates[best], outcomes
 
 
 def write_baselines(
-    folder: Path | None = None,
-    seeds: tuple[int, ...] = DEVELOPMENT_SEEDS,
-    *,
-    methods: Collection[str] = (),
-    problems: Collection[str] = (),
+    folder: Path | None = None, *, methods: Collection[str] = (), problems: Collection[str] = ()
 ) -> dict[str, Any]:
     """Tunes these methods (all of them) on these problems and records each decision as it is made."""
     path = (folder or records_folder()) / BASELINES_FILE
     record = json.loads(path.read_text()) if path.is_file() else {}
-    tasks = [
-        (tuned, name)
-        for tuned in tuned_baselines()
-        for name in tuned.candidates
-        if (not methods or tuned.method in methods) and (not problems or name in problems)
-    ]
+    chosen = (tuned for tuned in tuned_baselines() if not methods or tuned.method in methods)
+    tasks = [(each, name) for each in chosen for name in each.candidates if not problems or name in problems]
     for tuned, name in tqdm(tasks, desc="tuning", unit="problem", disable=None, delay=2):
-        winner, outcomes = tune(tuned, name, seeds)
+        winner, outcomes = tune(tuned, name)
         record.setdefault(tuned.method, {})[name] = {
-            "seeds": list(seeds),
+            "seeds": list(DEVELOPMENT_SEEDS),
             "protocols": list(PROTOCOLS),
             "candidates": [asdict(outcome) for outcome in outcomes],
             "winner": {"threshold": winner.threshold, "patches": winner.patches},
@@ -203,14 +182,12 @@ def cells(seeds: tuple[int, ...] = DEVELOPMENT_SEEDS[:2]) -> Iterator[Developmen
     first, *_ = seeds
     wavy = wavy_names()
     for name in (each for each in development_names()[:-1] if each not in wavy):
-        for noise in (0.5, 1.0):
-            for seed in seeds if name in _CHAOTIC else (first,):
-                yield DevelopmentCell(name, "S100", noise, seed, "large")
-    for name in (*_CHAOTIC, "mkdv", "burgers"):
-        for protocol in PROTOCOLS:
-            for noise in (0.0, 0.1, 0.2):
-                yield DevelopmentCell(name, protocol, noise, first, "large")
-            yield DevelopmentCell(name, protocol, 0.1, first, "small")
+        for noise, seed in product((0.5, 1.0), seeds if name in _CHAOTIC else (first,)):
+            yield DevelopmentCell(name, "S100", noise, seed, "large")
+    for name, protocol in product((*_CHAOTIC, "mkdv", "burgers"), PROTOCOLS):
+        for noise in (0.0, 0.1, 0.2):
+            yield DevelopmentCell(name, protocol, noise, first, "large")
+        yield DevelopmentCell(name, protocol, 0.1, first, "small")
     for name in wavy:
         yield DevelopmentCell(name, "S100", 1.0, first, "large")
         yield DevelopmentCell(name, "T20", 0.5, first, "small")
@@ -218,25 +195,22 @@ def cells(seeds: tuple[int, ...] = DEVELOPMENT_SEEDS[:2]) -> Iterator[Developmen
         yield DevelopmentCell("plane", protocol, 0.5, first, "small")
 
 
-def write_two_fields(folder: Path | None = None) -> dict[str, Any]:
+def write_two_fields(folder: Path | None = None) -> None:
     """Measures all settings on all cells and records the outcomes."""
     every = list(cells())
-    measured = grouped(
-        (setting, (cell.group, score))
-        for cell in tqdm(every, desc="tuning", unit="cell", disable=None)
-        for setting, score in measure(cell)
-    )
+    bar = tqdm(every, desc="tuning", unit="cell", disable=None)
+    pairs = ((cell.group, *scored) for cell in bar for scored in measure(cell))
+    measured = grouped((setting, (group, score)) for group, setting, score in pairs)
     outcomes = []
     for (setting, value), scores in measured.items():
-        exact = {
-            name: sum(hits) for name, hits in grouped((name, int(s.exact)) for name, s in scores).items()
-        }
+        exact = dict.fromkeys((name for name, _ in scores), 0)
+        for name, score in scores:
+            exact[name] += int(score.exact)
         errors = [min(max(score.e_xi, 1e-12), 1.0) for _, score in scores]
         e_xi = float(np.exp(np.mean(np.log(errors))))  # geometric mean, every error at most one
         outcomes.append({"setting": setting, "value": value, "exact": exact, "e_xi": e_xi})
     record = {"cells": dict(Counter(cell.group for cell in every)), "outcomes": outcomes}
     containers.write_atomic((folder or records_folder()) / TWO_FIELDS_FILE, _json(record))
-    return record
 
 
 def read_two_fields(folder: Path | None = None) -> dict[str, Any]:
@@ -262,15 +236,13 @@ def measure(cell: DevelopmentCell) -> Iterator[tuple[tuple[str, Any], metrics.Sc
     ready = prepare_halves(fit, library, TWO_FIELDS).with_variances(fit.variance)
     known = moments_of_halves(fit, ready, TWO_FIELDS)
     usual = _score(known, library, TWO_FIELDS, truth)
-    for setting, values in {**_OF_SEARCH, **_OF_MOMENTS}.items():
-        for value in values:
-            if value == getattr(TWO_FIELDS, setting):
-                yield (setting, value), usual
-                continue
-            params = replace(TWO_FIELDS, **{setting: value})
-            again = setting in _OF_MOMENTS
-            moments = moments_of_halves(fit, ready, params) if again else known
-            yield (setting, value), _score(moments, library, params, truth)
+    for setting, value in ((setting, v) for setting, values in _VARIED.items() for v in values):
+        if value == getattr(TWO_FIELDS, setting):
+            yield (setting, value), usual
+            continue
+        params = replace(TWO_FIELDS, **{setting: value})
+        moments = moments_of_halves(fit, ready, params) if setting in _OF_MOMENTS else known
+        yield (setting, value), _score(moments, library, params, truth)
 
 
 def _score(
@@ -292,18 +264,12 @@ def _scores(tuned: Tuned, name: str, seeds: tuple[int, ...]) -> Iterator[list[me
     """Scores of all candidates, run by run; all read the same field and draw the same numbers."""
     entry, trajectory = problem(name), simulate(name)
     candidates = tuned.candidates[name]
-    for protocol in PROTOCOLS:
-        for seed in seeds:
-            # As in a run of a study: one generator, drawn from by the fit first.
-            rng = np.random.default_rng(seed)
-            field = tuned.fit(observe(trajectory, protocol, seed=seed), candidates[0].params, rng)
-            yield [
-                metrics.score(
-                    tuned.select(field, entry.library, candidate.params, np.random.default_rng(seed)),
-                    entry.equation,
-                )
-                for candidate in candidates
-            ]
+    for protocol, seed in product(PROTOCOLS, seeds):
+        # As in a run of a study: one generator, drawn from by the fit first.
+        rng = np.random.default_rng(seed)
+        field = tuned.fit(observe(trajectory, protocol, seed=seed), candidates[0].params, rng)
+        rest = ((entry.library, each.params, np.random.default_rng(seed)) for each in candidates)
+        yield [metrics.score(tuned.select(field, *each), entry.equation) for each in rest]
 
 
 def _with(params: Any, threshold: float, geometry: Any) -> Any:

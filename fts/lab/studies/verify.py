@@ -1,10 +1,8 @@
 """Every published number follows from the records, and the records from runs.
 
-1. The score in each record is what its recorded terms score against the true equation.
-2. The cells in tables.json, the numbers the book is reviewed with, are what the records give.
-3. Each recorded training ends in the terms of its record, and each study keeps what it checks itself.
-4. Each cell the book claims something about keeps within its claim.
-5. Runs drawn at random, made again from scratch, come out as they are recorded.
+Each record's score is what its terms score against the true equation, tables.json what the records give, each
+recorded training ends in the terms of its record, each cell the book makes a claim of keeps within it, and
+runs drawn at random, made again from scratch, come out as they are recorded.
 """
 
 import json
@@ -15,6 +13,7 @@ from contextlib import contextmanager
 from itertools import product, zip_longest
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -50,8 +49,7 @@ def main(folder: Path) -> int:
 def reproduce(folder: Path) -> int:
     """Compares fresh runs of the main study in `folder` with the committed ones; exit status as `main`."""
     lines = list(compare_runs(records.read_study("main", folder), records.read_study("main")))
-    for line in lines:
-        print(line)
+    print(*lines, sep="\n", end="\n" if lines else "")
     return min(len(lines), 100)
 
 
@@ -155,9 +153,8 @@ def check_record(record: RunRecord) -> Iterator[str]:
     expect = STUDIES[record.study].score
     if record.error or expect is None:
         return
-    scored = {"": (record.terms, record.score)}
-    for name, score in record.extra.get("selectors", {}).items():
-        scored[f" {name}"] = (score["terms"], score)
+    variants = record.extra.get("selectors", {}).items()
+    scored = {"": (record.terms, record.score)} | {f" {name}": (s["terms"], s) for name, s in variants}
     for name, (terms, score) in scored.items():
         for key, value in expect(terms, record.problem).items():
             if not (_close(score[key], value) if key == "e_xi" else score[key] == value):
@@ -169,11 +166,9 @@ def compute(folder: Path) -> dict[str, dict[str, Any]]:
     cells: dict[str, dict[str, Any]] = {}
     for study in _scored():
         made = records.read_study(study.name, folder)
-        for name, table in (
-            (study.name, records.summarize(made)),
-            (f"{study.name}, selectors", records.summarize_selectors(made)),
-        ):
-            cells[name] = {cell_label(key): cell.as_dict() for key, cell in sorted(table.items())}
+        for rest, summarized in (("", records.summarize), (", selectors", records.summarize_selectors)):
+            table = sorted(summarized(made).items())
+            cells[study.name + rest] = {cell_label(key): cell.as_dict() for key, cell in table}
     for study in STUDIES.values():
         cells |= study.tables(folder)
     return {name: table for name, table in cells.items() if table}
@@ -256,12 +251,5 @@ def _from_scratch() -> Iterator[Path]:
     """An empty folder of records, fields and caches, so that no earlier result is taken again."""
     with tempfile.TemporaryDirectory() as scratch:
         fresh = {name: f"{scratch}/{name}" for name in ("FTS_FIELDS", "XDG_CACHE_HOME")}
-        before = {name: os.environ.get(name) for name in fresh}
-        os.environ.update(fresh)
-        try:
+        with mock.patch.dict(os.environ, fresh):
             yield Path(scratch)
-        finally:
-            for name, value in before.items():
-                os.environ.pop(name)
-                if value is not None:
-                    os.environ[name] = value

@@ -37,9 +37,9 @@ _DASK = {
     "distributed.worker.http.routes": [],
     "distributed.scheduler.preload": [__name__],
     "distributed.worker.preload": [__name__],
+    # Times Dask moves a run whose worker died to another one before it is recorded as failed.
+    "distributed.scheduler.allowed-failures": 3,
 }
-# Times Dask moves a run whose worker died to another one before it is recorded as failed.
-_RETRIES = 3
 
 
 def run_all(study: Study, tasks: Iterable[Task], folder: Path, client: Any, *, again: bool = False) -> Made:
@@ -68,12 +68,11 @@ def run_study(
     """
     run = run or partial(runs.run, folder=path.parent)
     failed = {record.key: bool(record.error) for record in records.read(path)} if path.is_file() else {}
-    todo = [
-        task
-        for task in tasks
-        if task.key not in failed or (again if failed[task.key] else not complete(task))
-    ]
-    made = []
+
+    def wanted(task: Task) -> bool:
+        return task.key not in failed or (again if failed[task.key] else not complete(task))
+
+    todo, made = list(filter(wanted, tasks)), []
     with tqdm(total=len(todo), desc=path.stem, unit="run", disable=None) as bar:
         for record in _finished(client, run, todo):
             records.append(path, record)
@@ -106,21 +105,11 @@ def workers(scheduler: str | None, count: int | None) -> Iterator[Any]:
         with client:
             yield client
         return
-    # Any free port: two studies side by side would quarrel over the usual one.
-    local: dict[str, Any] = {
-        "threads_per_worker": 1,
-        "processes": True,
-        "host": "127.0.0.1",
-        "dashboard_address": "127.0.0.1:0",  # closed by `dask_setup`; without an address, port 8787 is tried
-        "protocol": "tls",
-        "security": _security(),
-        "silence_logs": logging.CRITICAL,
-    }
-    with (
-        dask.config.set(_DASK | {"distributed.scheduler.allowed-failures": _RETRIES}),
-        LocalCluster(n_workers=count or os.cpu_count() or 1, **local) as cluster,
-        Client(cluster) as client,
-    ):
+    # Any free port, closed by `dask_setup`: two studies side by side would quarrel over the usual one.
+    local: dict[str, Any] = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "protocol": "tls"}
+    local |= {"security": _security(), "silence_logs": logging.CRITICAL}
+    local |= {"n_workers": count or os.cpu_count() or 1, "threads_per_worker": 1, "processes": True}
+    with dask.config.set(_DASK), LocalCluster(**local) as cluster, Client(cluster) as client:
         yield client
 
 
@@ -136,21 +125,17 @@ def _security() -> Any:
     """
     from distributed import Security
 
-    words = (
-        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 365 -subj /CN=fts"
-    )
+    curve = "ec -pkeyopt ec_paramgen_curve:prime256v1"
+    words = f"openssl req -x509 -newkey {curve} -nodes -days 365 -subj /CN=fts -keyout - -out -".split()
     try:
-        made = subprocess.run(
-            [*words.split(), "-keyout", "-", "-out", "-"], capture_output=True, text=True, check=True
-        )
+        made = subprocess.run(words, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
         raise ValueError(f"workers are protected by the command openssl ({error}): install it") from None
     key, begin, end = made.stdout.partition("-----BEGIN CERTIFICATE-----")
-    certificate, roles = begin + end, ("client", "scheduler", "worker")
-    pairs = {
-        f"tls_{role}_{part}": text for role in roles for part, text in (("key", key), ("cert", certificate))
-    }
-    return Security(require_encryption=True, tls_ca_file=certificate, **pairs)
+    certificate, options = begin + end, {}
+    for role in ("client", "scheduler", "worker"):
+        options |= {f"tls_{role}_key": key, f"tls_{role}_cert": certificate}
+    return Security(require_encryption=True, tls_ca_file=certificate, **options)
 
 
 def _finished(client: Any, run: Callable[[Task], RunRecord], tasks: Sequence[Task]) -> Iterator[RunRecord]:
@@ -165,12 +150,11 @@ def _finished(client: Any, run: Callable[[Task], RunRecord], tasks: Sequence[Tas
             try:
                 record = future.result()
             except FutureCancelledError:  # nobody here cancels
-                raise ConnectionError(
-                    "the Dask scheduler is gone: start the study again, it goes on after the last record"
-                ) from None
+                remedy = "start the study again, it goes on after the last record"
+                raise ConnectionError(f"the Dask scheduler is gone: {remedy}") from None
             yield record
         else:
-            yield runs.failure(futures[future], f"{type(error).__name__}: {error}")
+            yield runs.record(futures[future], error=f"{type(error).__name__}: {error}")
         future.release()
 
 
