@@ -4,7 +4,7 @@ Blue is two fields, orange is one. What noise does to a regression on either is 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,29 +110,19 @@ def risks(measured: Attenuation) -> Figure:
 
 def recoveries(cells: Cells, single: Cells) -> Table:
     """Exact recoveries of the heavy-noise table: one field, two fields, and the peer."""
-    rows = [
-        (
-            problem(key[1]).title,
-            f"{key[3]:.0%}",
-            _exact(single["svws", *key[1:]]),
-            _exact(cell),
-            f"{peer.exact}/5",
-        )
-        for key, cell, peer in _heavy(cells)
-    ]
-    return table(("problem", "noise", *_RULES, "WeakIdent, measured before"), rows)
+    return _beside_peer(cells, single, lambda cell: count_of_five(cell.exact or 0, getattr(cell, "runs", 5)))
 
 
 def errors(cells: Cells, single: Cells) -> Table:
     """Median coefficient errors of the same cells."""
-    rows = [
-        (
-            problem(key[1]).title,
-            f"{key[3]:.0%}",
-            *(f"{summary.e_xi:.2g}" for summary in (single["svws", *key[1:]], cell, peer)),
-        )
-        for key, cell, peer in _heavy(cells)
-    ]
+    return _beside_peer(cells, single, lambda cell: f"{cell.e_xi:.2g}")
+
+
+def _beside_peer(cells: Cells, single: Cells, text: Callable[[Summary | Cell], str]) -> Table:
+    rows = []
+    for key, cell, peer in _heavy(cells):
+        texts = map(text, (single["svws", *key[1:]], cell, peer))
+        rows.append((problem(key[1]).title, f"{key[3]:.0%}", *texts))
     return table(("problem", "noise", *_RULES, "WeakIdent, measured before"), rows)
 
 
@@ -143,7 +133,7 @@ def sparse_recoveries(cells: Cells, single: Cells, runs: Iterable[RunRecord]) ->
     for (row, name, protocol, noise), cell in _sorted(cells):
         if row == "43 terms" and protocol != "S100":
             pooled, doubted = single["svws", name, protocol, noise], doubts[name, protocol, noise]
-            texts = _exact(pooled), _exact(cell), f"{doubted}/{cell.runs}"
+            texts = _exact(pooled), _exact(cell), count_of_five(doubted, cell.runs)
             rows.append((*_samples(name, protocol, noise), *texts))
     return table(("samples", "noise", *_RULES, "doubted"), rows)
 

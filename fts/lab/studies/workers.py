@@ -105,7 +105,7 @@ def workers(scheduler: str | None, count: int | None) -> Iterator[Any]:
         with client:
             yield client
         return
-    # Any free port, closed by `dask_setup`: two studies side by side would quarrel over the usual one.
+    # Any free port, closed by `dask_setup`; without an address 8787 is tried, as by any other study.
     local: dict[str, Any] = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "protocol": "tls"}
     local |= {"security": _security(), "silence_logs": logging.CRITICAL}
     local |= {"n_workers": count or os.cpu_count() or 1, "threads_per_worker": 1, "processes": True}
