@@ -400,9 +400,7 @@ def test_costs_count_runs_and_name_what_is_missing() -> None:
     task = next(paths.paths(TEST_SEEDS))
     notes = [{"iterations": n, "stopped_by": why} for n, why in ((100, "convergence"), (300, "budget"))]
     made = [
-        replace(
-            runs.record(task), extra={"fit_seconds": 10.0 * (i + 1), "notes": note}, score={"e_u": 1}
-        )
+        replace(runs.record(task), extra={"fit_seconds": 10.0 * (i + 1), "notes": note}, score={"e_u": 1})
         for i, note in enumerate(notes)
     ]
     settings = {"DeepMoD": {"kdv": {"max_iterations": 1000}, "ks": {"max_iterations": 1000}}}
