@@ -136,9 +136,9 @@ def _systems() -> tuple[SystemProblem, ...]:
         SystemProblem(
             "lambda_omega_2d",
             "Lambda-omega reaction-diffusion in the plane",
-            {name: f"{name}_t = 0.4*{name}_xx + 0.4*{name}_yy + {text}" for name, text in reactions.items()},
-            _square(20.0, 5.0),
-            (64, 64, 51),
+            {name: f"{name}_t = 0.6*{name}_xx + 0.6*{name}_yy + {text}" for name, text in reactions.items()},
+            _square(20.0, 4.0),
+            (64, 64, 61),
             (
                 *_REACTIONS,
                 *("u_x", "u_y", "v_x", "v_y", "u_xx", "u_xy", "u_yy", "v_xx", "v_xy", "v_yy"),
@@ -169,8 +169,8 @@ def _systems() -> tuple[SystemProblem, ...]:
         SystemProblem(
             "keller_segel",
             "Keller-Segel",
-            {"u": "u_t = 0.5*u_xx - 1.5*D_x(u*v_x)", "v": "v_t = 0.5*v_xx + u - v"},
-            _line(20.0, 4.0),
+            {"u": "u_t = 0.6*u_xx - 1.5*D_x(u*v_x)", "v": "v_t = 0.5*v_xx + u - v"},
+            _line(20.0, 3.0),
             (192, 121),
             _TWO_FIELDS,
             lambda waves: {"u": 1 + 0.25 * waves(4), "v": 0.4 + 0.12 * waves(4)},
@@ -208,7 +208,7 @@ def _systems() -> tuple[SystemProblem, ...]:
         SystemProblem(
             "vorticity",
             "Navier-Stokes vorticity w in a measured velocity (a, b)",
-            {"w": "w_t = -a*w_x - b*w_y + 0.03*w_xx + 0.03*w_yy"},
+            {"w": "w_t = -a*w_x - b*w_y + 0.06*w_xx + 0.06*w_yy"},
             _square(_CIRCLE, 3.0),
             (64, 64, 61),
             (
@@ -280,24 +280,24 @@ def _single_fields() -> tuple[SystemProblem, ...]:
         SystemProblem(
             "varying_heat",
             "Heat through layers of conductivity k(x), no flux through the ends",
-            {"u": "u_t = D_x(k(x)*u_x)"},
+            {"u": "u_t = D_x(k*u_x)"},
             _line(4.0, 3.0, periodic=False),
             (97, 121),
-            (*_ONE_FIELD, "D_x(k(x)*u_x)"),
+            (*_ONE_FIELD, "D_x(k*u_x)"),
             lambda waves: {"u": waves(4)},
             # Even about both ends.
-            functions={"k": lambda x: 0.3 + 0.15 * np.cos(np.pi * x / 4) - 0.08 * np.cos(np.pi * x / 2)},
+            functions={"k": lambda x, t: 0.3 + 0.15 * np.cos(np.pi * x / 4) - 0.08 * np.cos(np.pi * x / 2)},
             reflected=True,
         ),
         SystemProblem(
             "varying_advection",
             "Advection at the speed c(x)",
-            {"u": "u_t = -c(x)*u_x"},
+            {"u": "u_t = -c*u_x"},
             _line(_CIRCLE, 4.0),
             (128, 161),
-            (*_ONE_FIELD, "c(x)*u_x"),
+            (*_ONE_FIELD, "c*u_x"),
             lambda waves: {"u": waves(4)},
-            functions={"c": lambda x: 1 + 0.3 * np.sin(x) + 0.1 * np.cos(2 * x)},
+            functions={"c": lambda x, t: 1 + 0.3 * np.sin(x) + 0.1 * np.cos(2 * x)},
         ),
     )
 
