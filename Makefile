@@ -15,7 +15,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book test lint types fast slow lab bench verify reproduce lock clean
+.PHONY: help book live test lint types fast slow lab bench verify reproduce lock clean
 
 # One thread per process: the tests and the notebooks run side by side.
 export OMP_NUM_THREADS ?= 1
@@ -40,11 +40,17 @@ $(READY): requirements.lock torch.lock torch-cuda.lock pyproject.toml
 
 # Sphinx forgets a warning once it has read a page: after a failed or interrupted build every page is read again.
 book: $(READY)  ## build the book: install, execute every chapter, write the pages
+	@$(BIN)/python book/_ext/fts_live.py --try
 	@test -e _build/complete || rm -rf _build/.doctrees
 	@rm -f _build/complete
 	$(BIN)/jupyter-book build -W -n --keep-going .
 	@touch _build/complete
 	@echo "Open file://$(CURDIR)/_build/html/index.html"
+
+# What lets pages run Python, 113 MB the first time, into the user's cache. `make book` asks for it too, but does
+# not wait longer than two minutes, and builds the book without it where no registry answers.
+live: $(READY)  ## fetch what lets the book's pages run Python
+	$(BIN)/python book/_ext/fts_live.py
 
 test: lint types fast slow  ## lint, types, tests, the executed book, the browser
 

@@ -200,7 +200,7 @@ def read_observations(options: argparse.Namespace) -> "Observations":
     from fts.io.readers import read_samples
 
     reading = {"decimal": options.decimal, "missing": options.missing}
-    observations = read_samples(options.samples, columns=_columns(options.columns), **reading)
+    observations = read_samples(options.samples, columns=read_columns(options.columns), **reading)
     if not options.axis:
         return observations
     return replace(observations, domain=_with_axes(observations.domain, options.axis))
@@ -297,7 +297,8 @@ def _write(name: str, text: str) -> None:
     containers.write_atomic(Path(name), text.encode(errors="backslashreplace"))
 
 
-def _columns(texts: list[str] | None) -> dict[str, str] | list[str] | None:
+def read_columns(texts: list[str] | None) -> dict[str, str] | list[str] | None:
+    """What --columns says: a heading for each role, all names in order, or nothing."""
     if texts is None:
         return None
     pairs = dict(text.split("=", 1) for text in texts if "=" in text)

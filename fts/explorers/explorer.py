@@ -330,13 +330,13 @@ def true_values(truth: Equation, library: Library) -> list[float] | None:
 @cache
 def numerics() -> str:
     """The worker's script: fields, weak systems, STLSQ and SVWS, without a page."""
-    return f"const DRAWN = {json.dumps(_drawn())};\n{_join(_NUMERICS)}"
+    return f"const DRAWN = {json.dumps(_drawn())};\n{join_modules(_NUMERICS)}"
 
 
 @cache
 def module() -> str:
     """The ES module whose default export renders an explorer; it carries the worker's script as a string."""
-    return f"const NUMERICS = {json.dumps(numerics(), ensure_ascii=False)};\n{_join(_FRONT)}"
+    return f"const NUMERICS = {json.dumps(numerics(), ensure_ascii=False)};\n{join_modules(_FRONT)}"
 
 
 def _drawn() -> dict[str, str]:
@@ -345,7 +345,7 @@ def _drawn() -> dict[str, str]:
     return {str(seed): base64.b64encode(values.tobytes()).decode() for seed, values in drawn.items()}
 
 
-def _join(names: tuple[str, ...]) -> str:
+def join_modules(names: tuple[str, ...]) -> str:
     """The files as one: their imports and exports fall away, and comments, which pages need not carry."""
     text = "".join((_FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in names)
     text = re.sub(r"^import [^;]*;\n", "", text, flags=re.MULTILINE)

@@ -154,7 +154,7 @@ _POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]
 
 @pytest.mark.parametrize("page", [*_pages(), "genindex", "search"])
 def test_page_runs_only_the_books_own_scripts(page: str) -> None:
-    """The book's files, the theme's few inline scripts by their hashes, workers only for explorers."""
+    """The book's files, the theme's few inline scripts by their hashes, workers for explorers and Python."""
     text = _text(page)
     (content,) = _POLICY.findall(text)
     assert text.index("Content-Security-Policy") < text.index("<script")
@@ -162,10 +162,14 @@ def test_page_runs_only_the_books_own_scripts(page: str) -> None:
     assert policy["default-src"] == policy["base-uri"] == ["'none'"]
     own, *hashes = policy["script-src"]
     assert own == "'self'"
+    python = "_static/live/engine.js" in text
+    if python:
+        *hashes, blob, compiled = hashes
+        assert (blob, compiled) == ("blob:", "'wasm-unsafe-eval'")
     assert all(source.startswith("'sha256-") for source in hashes)
     assert len(hashes) <= 10
     explorers = "widget-view+json" in text
-    assert policy.get("worker-src", []) == (["blob:"] if explorers else [])
+    assert {*policy.get("worker-src", [])} == ({"blob:"} if explorers or python else set())
     assert ("connect-src" in policy) == (page == "search")
     code = re.findall(r'"script": "(fts-explorers-\w+\.js)"', text)
     assert len(code) == explorers
