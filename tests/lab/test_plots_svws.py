@@ -91,9 +91,9 @@ def test_cells_stand_beside_the_papers_with_a_mark():
         for measure in ("exact", "e_xi")
     )
     exact, error = (dict(zip(made.header, made.rows[0], strict=True)) for made in (counts, errors))
-    assert (exact["KS-S20"], error["KS-S20"]) == ("5 =\n5", "0.035 =\n0.035")
-    assert (exact["KS-T20"], error["KS-T20"]) == ("4 ▼\n5", "0.5 ▼\n0.055")
-    assert (exact["2D AD-S20"], error["2D AD-S20"]) == ("5 =\n5", "0.001 ▲\n0.01")
+    assert (exact["KS-S20"], error["KS-S20"]) == ("5\u00a0=\n5", "0.035\u00a0=\n0.035")
+    assert (exact["KS-T20"], error["KS-T20"]) == ("4\u00a0▼\n5", "0.5\u00a0▼\n0.055")
+    assert (exact["2D AD-S20"], error["2D AD-S20"]) == ("5\u00a0=\n5", "0.001\u00a0▲\n0.01")
     assert (exact["KdV-S20"], error["KdV-S20"]) == ("not run\n5", "not run\n0.036")
     assert dict(counts.flipped("regime").rows)["KS-T20"] == exact["KS-T20"]
 

@@ -117,7 +117,7 @@ def _ended(path: SupportPath, runs: Mapping[str, RunRecord]) -> str:
 def _costs(runs: Sequence[RunRecord]) -> tuple[str, str, str]:
     amounts = ([processor_seconds(run) for run in runs], [_iterations(run) for run in runs])
     capped = sum(run.extra["notes"].get("stopped_by") == "budget" for run in runs)
-    spans = [f"{np.median(each):,.0f} ({min(each):,.0f} to {max(each):,.0f})" for each in amounts]
+    spans = [f"{np.median(each):,.0f}\n{min(each):,.0f} to {max(each):,.0f}" for each in amounts]
     return spans[0], spans[1], f"{capped}"
 
 
@@ -259,7 +259,7 @@ def _beside(ours: Summary | None, theirs: Cell | None, measure: str) -> str:
     value, printed, mark = getattr(theirs, measure, None), "–", ""
     if value is not None:
         printed = f"{value}" if measure == "exact" else f"{value:.3g}"
-        mark = f" {_mark(ours, value, measure)}" if ours is not None else ""
+        mark = f"\u00a0{_mark(ours, value, measure)}" if ours is not None else ""
     return f"{_text(ours, measure)}{mark}\n{printed}"
 
 
