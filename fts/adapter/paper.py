@@ -129,11 +129,7 @@ def parameter_count(variant: Variant, model: ModelParams, dimension: int) -> int
 
 
 def _fit_coordinates(
-    observations: Observations,
-    params: AdapterParams,
-    variant: Variant,
-    seed: int | None,
-    progress: bool,
+    observations: Observations, params: AdapterParams, variant: Variant, seed: int | None, progress: bool
 ) -> CoordinateField:
     began, unit, model = time.perf_counter(), setup.value_unit(observations), params.model
     domain, rng = observations.domain, setup.generator(observations, seed)

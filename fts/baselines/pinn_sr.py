@@ -9,71 +9,43 @@ from dataclasses import dataclass
 from fts.baselines.registry import register_training
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PINNSRParams:
     """PINN-SR: network and coefficients jointly, then in turns of thresholded ridge and training (ADO)."""
 
     width: int
-    depth: int
-    samples: int  # observations used, drawn once; all where there are no more
-    held_out: float  # fraction of them that is only watched
-    collocation: int  # Latin hypercube points of the residual
-    residual_samples: int  # coordinates of training samples that join them, drawn once
-    sparsity: float  # weight of ||lambda||_1
-    residual_weight: float  # alpha of the pretraining
-    adam_steps: int  # of the pretraining
-    adam_rate: float
-    lbfgs_iterations: int  # of the pretraining, at most
-    lbfgs_memory: int
-    lbfgs_line_search: int  # evaluations per line search, at most
-    lbfgs_tolerance: float  # relative decrease of the loss below which it stops
-    cycles: int
+    depth: int = 8
+    samples: int = 10_000  # observations used, drawn once; all where there are no more
+    held_out: float = 0.2  # fraction of them that is only watched
+    collocation: int = 4000  # Latin hypercube points of the residual
+    residual_samples: int = 2000  # coordinates of training samples that join them, drawn once
+    sparsity: float = 1e-7  # weight of ||lambda||_1
+    residual_weight: float = 1.0  # alpha of the pretraining
+    adam_steps: int = 5000  # of the pretraining
+    adam_rate: float = 1e-3
+    lbfgs_iterations: int = 5000  # of the pretraining, at most
+    lbfgs_memory: int = 50
+    lbfgs_line_search: int = 50  # evaluations per line search, at most
+    lbfgs_tolerance: float = 2.2e-16  # relative decrease of the loss below which it stops
+    cycles: int = 6
     cycle_residual_weight: float  # alpha of the cycles
-    cycle_steps: int
+    cycle_steps: int = 1000
     cycle_rate: float
     cycle_betas: tuple[float, float]
-    ridge: float
-    rounds: int  # of a search for the tolerance
-    tolerance_step: float  # its first step
-    thresholdings: int  # per tolerance, at most
-    test_rows: float  # fraction of the residual points that scores tolerances
-
-
-def _pinn_sr(width: int, alpha: float, rate: float, betas: tuple[float, float]) -> PINNSRParams:
-    return PINNSRParams(
-        width=width,
-        depth=8,
-        samples=10_000,
-        held_out=0.2,
-        collocation=4000,
-        residual_samples=2000,
-        sparsity=1e-7,
-        residual_weight=1.0,
-        adam_steps=5000,
-        adam_rate=1e-3,
-        lbfgs_iterations=5000,
-        lbfgs_memory=50,
-        lbfgs_line_search=50,
-        lbfgs_tolerance=2.2e-16,
-        cycles=6,
-        cycle_residual_weight=alpha,
-        cycle_steps=1000,
-        cycle_rate=rate,
-        cycle_betas=betas,
-        ridge=1e-5,
-        rounds=100,
-        tolerance_step=1.0,
-        thresholdings=10,
-        test_rows=0.2,
-    )
+    ridge: float = 1e-5
+    rounds: int = 100  # of a search for the tolerance
+    tolerance_step: float = 1.0  # its first step
+    thresholdings: int = 10  # per tolerance, at most
+    test_rows: float = 0.2  # fraction of the residual points that scores tolerances
 
 
 # Network, weights and rates of the cycles are those of the authors' Burgers and KS examples; their
 # pretraining takes up to ten times as long, with up to ten times as many residual points.
+_BURGERS = PINNSRParams(width=20, cycle_residual_weight=2.0, cycle_rate=1e-3, cycle_betas=(0.99, 0.9))
 PINN_SR: dict[str, PINNSRParams] = {
-    "kdv": _pinn_sr(width=20, alpha=2.0, rate=1e-3, betas=(0.99, 0.9)),
-    "ks": _pinn_sr(width=40, alpha=10.0, rate=1e-5, betas=(0.9, 0.999)),
-    "ad": _pinn_sr(width=20, alpha=2.0, rate=1e-3, betas=(0.99, 0.9)),
+    "kdv": _BURGERS,
+    "ks": PINNSRParams(width=40, cycle_residual_weight=10.0, cycle_rate=1e-5, cycle_betas=(0.9, 0.999)),
+    "ad": _BURGERS,
 }
 
 register_training("PINN-SR", PINNSRParams, PINN_SR, "pinn_sr")

@@ -33,21 +33,16 @@ _ROWS = 2048
 class SpectralParams:
     """The reconstruction PDE-FIND and WSINDy share: Fourier series by ridge, their length by the samples."""
 
-    penalty: float  # ridge, beside the mean square of the misfit, on functions of unit mean square
-    continuation: float  # period of a series on an axis that does not close, in its extents
-    modes: tuple[int, ...]  # numbers of waves tried on the spatial axes, and those tried in time
-    ends: float  # fraction of such an axis at either end where samples left out are not scored
-    unknowns: int  # most coefficients of a system that has to be solved densely
+    penalty: float = 1e-3  # ridge, beside the mean square of the misfit, on functions of unit mean square
+    continuation: float = 1.25  # period of a series on an axis that does not close, in its extents
+    # Numbers of waves tried on the spatial axes, and those tried in time.
+    modes: tuple[int, ...] = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 28, 32, 40, 48, 64, 80, 96)
+    ends: float = 0.05  # fraction of such an axis at either end where samples left out are not scored
+    unknowns: int = 2500  # most coefficients of a system that has to be solved densely
 
 
 # The paper names the ridge; which of the numbers of waves is taken, the samples of each run decide.
-SPECTRAL = SpectralParams(
-    penalty=1e-3,
-    continuation=1.25,
-    modes=(2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 28, 32, 40, 48, 64, 80, 96),
-    ends=0.05,
-    unknowns=2500,
-)
+SPECTRAL = SpectralParams()
 
 # One basis per spatial axis, then one for time.
 Bases = tuple[Basis, ...]

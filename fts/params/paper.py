@@ -177,9 +177,7 @@ PAPER: dict[str, Settings] = {
 }
 
 # Fields better than the paper's are limited by its 2D quadrature; these nodes no longer limit them.
-REFINED: dict[str, WeakParams] = {
-    "ad": replace(PAPER["ad"].weak, nodes=(12, 12, 8), rule="gauss"),
-}
+REFINED: dict[str, WeakParams] = {"ad": replace(PAPER["ad"].weak, nodes=(12, 12, 8), rule="gauss")}
 
 # Recipes that make such fields.
 CLOSED_FORM = ("kernel", "travelling")

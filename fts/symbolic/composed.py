@@ -37,13 +37,13 @@ from fts.symbolic.select import (
 class ComposedParams:
     """The search with a choice of operators and up to two terms; not in the paper."""
 
-    symbolic: SymbolicParams
-    orders: tuple[int, ...]  # derivatives in x that may stand before a function
-    terms: int  # most terms
-    stand_in: int  # splines in u that stand in for the other function while one is sought
-    partners: int  # families kept per operator, each paired with each of the other's
-    joint_evaluations: int  # of the residual, in the joint fit of all numbers of a right-hand side
-    extents: tuple[float, float]  # of the domain that the half-widths of the patches belong to
+    symbolic: SymbolicParams = SYMBOLIC
+    orders: tuple[int, ...] = (0, 1, 2)  # derivatives in x that may stand before a function
+    terms: int = 2  # most terms
+    stand_in: int = 7  # splines in u that stand in for the other function while one is sought
+    partners: int = 5  # families kept per operator, each paired with each of the other's
+    joint_evaluations: int = 200  # of the residual, in the joint fit of all numbers of a right-hand side
+    extents: tuple[float, float] = (1.0, 0.3)  # of the domain that the half-widths of the patches belong to
 
 
 @dataclass(frozen=True)
@@ -54,15 +54,7 @@ class ComposedRunParams:
     composed: ComposedParams
 
 
-COMPOSED = ComposedParams(
-    symbolic=SYMBOLIC,
-    orders=(0, 1, 2),
-    terms=2,
-    stand_in=7,
-    partners=5,
-    joint_evaluations=200,
-    extents=(1.0, 0.3),
-)
+COMPOSED = ComposedParams()
 
 
 @dataclass(frozen=True)

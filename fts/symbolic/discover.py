@@ -37,20 +37,22 @@ _HALVINGS = 8
 class ThawParams:
     """The chosen function fitted to the samples through its own equation; not in the paper."""
 
-    points: int  # of the periodic axis, odd
-    waves: int  # of the initial state
-    iterations: int
-    tolerance: float  # largest change of an unknown that ends the iteration
-    least_noise: float  # deviation of the samples below which they count as exact
-    least_state: float  # what a power sees of the state at least
+    points: int = 41  # of the periodic axis, odd
+    waves: int = 8  # of the initial state
+    iterations: int = 12
+    tolerance: float = 1e-6  # largest change of an unknown that ends the iteration
+    least_noise: float = 1e-7  # deviation of the samples below which they count as exact
+    least_state: float = 1e-6  # what a power sees of the state at least
 
 
 @dataclass(frozen=True)
 class WeighParams:
     """The chosen function refitted with rows weighted by the field's posterior; not in the paper."""
 
-    draws: int  # fields drawn from the posterior, from which the rows' covariance is estimated
-    floor: float  # added to its diagonal, in units of the mean variance of a row
+    draws: int = 300  # fields drawn from the posterior, from which the rows' covariance is estimated
+    # Added to its diagonal, in units of the mean variance of a row. Chosen on the development seeds: floors
+    # from 0.001 to 0.1 and wider patches differ by less than a deviation.
+    floor: float = 0.01
 
 
 @dataclass(frozen=True)
@@ -63,9 +65,7 @@ class SymbolicRunParams:
     weigh: WeighParams | None = None
 
 
-THAW = ThawParams(points=41, waves=8, iterations=12, tolerance=1e-6, least_noise=1e-7, least_state=1e-6)
-# Chosen on the development seeds: floors from 0.001 to 0.1 and wider patches differ by less than a deviation.
-WEIGH = WeighParams(draws=300, floor=0.01)
+THAW, WEIGH = ThawParams(), WeighParams()
 
 
 @dataclass(frozen=True)

@@ -28,13 +28,13 @@ _DEGREE = 3  # of splines in u
 class PatchParams:
     """The weak systems of a run: a small one fits a candidate's scale, a large one judges it."""
 
-    search_half_widths: tuple[float, float]  # of the searches and of the validation
-    refit_half_widths: tuple[float, float]
-    small: tuple[int, int]  # patches of systems that fit or generate
-    large: tuple[int, int]  # patches of systems that validate
-    quadrature: tuple[int, int]  # nodes per patch
-    smoothness: int  # p of the test function
-    states: int  # cells of the grid of state values that integrals are pushed onto
+    search_half_widths: tuple[float, float] = (0.105, 0.03)  # of the searches and of the validation
+    refit_half_widths: tuple[float, float] = (0.14, 0.045)
+    small: tuple[int, int] = (16, 8)  # patches of systems that fit or generate
+    large: tuple[int, int] = (16, 12)  # patches of systems that validate
+    quadrature: tuple[int, int] = (24, 16)  # nodes per patch
+    smoothness: int = 8  # p of the test function
+    states: int = 1024  # cells of the grid of state values that integrals are pushed onto
 
     @property
     def proposal(self) -> WeakParams:

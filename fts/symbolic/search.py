@@ -19,29 +19,29 @@ from fts.symbolic.trees import ProtectionParams, Tree, TreeParams, crossover, ev
 class EvolutionParams:
     """One search for expressions."""
 
-    searches: int  # independent searches, whose representatives are merged
-    population: int
-    generations: int
-    elite: int
-    mutation: float
-    crossover: float  # what is left of 1 is copied
-    tournament: int  # the paper does not give it
-    search_penalty: float  # per node, on the risk that evolution sees
+    searches: int = 2  # independent searches, whose representatives are merged
+    population: int = 72
+    generations: int = 16
+    elite: int = 8
+    mutation: float = 0.35
+    crossover: float = 0.55  # what is left of 1 is copied
+    tournament: int = 3  # the paper does not give it
+    search_penalty: float = 1e-5  # per node, on the risk that evolution sees
 
 
 @dataclass(frozen=True)
 class ContinuousParams:
     """The continuous fit of the pool, and the choice from it."""
 
-    candidates: int  # families refitted, those of the lowest proposal risk
-    exponent_bounds: tuple[float, float]
-    constant_bounds: tuple[float, float]
-    scale_bounds: tuple[float, float]
-    max_parameters: int
-    max_divisions: int
-    evaluations: int
-    validations: int  # held-out systems
-    penalty: float  # per node, on the mean held-out risk
+    candidates: int = 32  # families refitted, those of the lowest proposal risk
+    exponent_bounds: tuple[float, float] = (0.2, 4.0)
+    constant_bounds: tuple[float, float] = (-5.0, 5.0)
+    scale_bounds: tuple[float, float] = (-10.0, 10.0)
+    max_parameters: int = 6
+    max_divisions: int = 1
+    evaluations: int = 35
+    validations: int = 3  # held-out systems
+    penalty: float = 1e-3  # per node, on the mean held-out risk
 
 
 @dataclass(frozen=True)
@@ -56,46 +56,7 @@ class SymbolicParams:
 
 
 SYMBOLIC = SymbolicParams(
-    ProtectionParams(denominator_floor=1e-4, largest_value=50.0, power_floor=1e-6),
-    TreeParams(
-        exponents=tuple(round(0.1 * n, 1) for n in range(5, 31)),  # 1.73 is not among them
-        leaf_weights=(0.3, 0.2, 0.5),
-        operator_weights=(0.28, 0.18, 0.38, 0.16),
-        constant_spread=1.0,
-        step=0.2,
-        max_depth=6,
-        max_nodes=7,
-    ),
-    EvolutionParams(
-        searches=2,
-        population=72,
-        generations=16,
-        elite=8,
-        mutation=0.35,
-        crossover=0.55,
-        tournament=3,
-        search_penalty=1e-5,
-    ),
-    PatchParams(
-        search_half_widths=(0.105, 0.03),
-        refit_half_widths=(0.14, 0.045),
-        small=(16, 8),
-        large=(16, 12),
-        quadrature=(24, 16),
-        smoothness=8,
-        states=1024,
-    ),
-    ContinuousParams(
-        candidates=32,
-        exponent_bounds=(0.2, 4.0),
-        constant_bounds=(-5.0, 5.0),
-        scale_bounds=(-10.0, 10.0),
-        max_parameters=6,
-        max_divisions=1,
-        evaluations=35,
-        validations=3,
-        penalty=1e-3,
-    ),
+    ProtectionParams(), TreeParams(), EvolutionParams(), PatchParams(), ContinuousParams()
 )
 
 

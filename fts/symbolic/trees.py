@@ -24,22 +24,24 @@ _TRIES = 8  # before a variation that breaks the limits gives up and keeps its p
 class ProtectionParams:
     """What keeps every tree finite on every field."""
 
-    denominator_floor: float  # smallest |denominator|; its sign is kept
-    largest_value: float  # every value lies within plus or minus this
-    power_floor: float  # what u^p sees is at least this
+    denominator_floor: float = 1e-4  # smallest |denominator|; its sign is kept
+    largest_value: float = 50.0  # every value lies within plus or minus this
+    power_floor: float = 1e-6  # what u^p sees is at least this
 
 
 @dataclass(frozen=True)
 class TreeParams:
     """The trees that can be made: their leaves, operators and limits."""
 
-    exponents: tuple[float, ...]  # of the leaves u^p at initialization
-    leaf_weights: tuple[float, float, float]  # chances of u, a constant, u^p; the paper does not give them
-    operator_weights: tuple[float, float, float, float]  # chances of +, -, *, /
-    constant_spread: float  # deviation of a new constant; the paper does not give it
-    step: float  # deviation of a mutated exponent or, relatively, constant; the paper does not give it
-    max_depth: int
-    max_nodes: int  # complexity cap: operators and leaves, u^p being one
+    # Of the leaves u^p at initialization; 1.73 is not among them.
+    exponents: tuple[float, ...] = tuple(round(0.1 * n, 1) for n in range(5, 31))
+    # Chances of u, a constant, u^p; the paper does not give them.
+    leaf_weights: tuple[float, float, float] = (0.3, 0.2, 0.5)
+    operator_weights: tuple[float, float, float, float] = (0.28, 0.18, 0.38, 0.16)  # chances of +, -, *, /
+    constant_spread: float = 1.0  # deviation of a new constant; the paper does not give it
+    step: float = 0.2  # deviation of a mutated exponent or, relatively, constant; the paper does not give it
+    max_depth: int = 6
+    max_nodes: int = 7  # complexity cap: operators and leaves, u^p being one
 
 
 @dataclass(frozen=True)
