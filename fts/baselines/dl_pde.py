@@ -27,19 +27,19 @@ class SurrogateParams:
     steps: int = 20_000  # at most
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class DLPDEParams:
     """DL-PDE: a surrogate network, its derivatives on a grid, thresholded ridge."""
 
     surrogate: SurrogateParams
     grid: tuple[int, ...]  # meta-data per axis (x, [y,] t); the product is the number of rows
-    margin: float = 0.05  # fraction of every axis left out at either end
+    margin: float  # fraction of every axis left out at either end
     stridge: STRidgeParams
 
 
 def _dl_pde(grid: tuple[int, ...], threshold: float) -> DLPDEParams:
     stridge = STRidgeParams(threshold=threshold, ridge=1e-5, max_iterations=10, refit_ridge=1e-4)
-    return DLPDEParams(surrogate=SurrogateParams(), grid=grid, stridge=stridge)
+    return DLPDEParams(SurrogateParams(), grid, margin=0.05, stridge=stridge)
 
 
 # The values the paper tried; each belongs to some 10,000 rows.

@@ -104,7 +104,7 @@ def test_the_gradient_is_the_one_through_the_solve() -> None:
         training.descend(training.solve())
     (ours,) = torch.autograd.grad(training.solve(), training.theta)
     jet = training.jet(training.theta, training.points)[:, : training.n].double()
-    columns = taylor.columns(LIBRARY, jet, 1)[:, torch.from_numpy(training.mask)]
+    columns = taylor.evaluate(training.plan, jet)[:, torch.from_numpy(training.mask)]
     xi = torch.linalg.lstsq(columns, jet[1][:, None]).solution[:, 0]
     np.testing.assert_allclose(training.xi[training.mask], xi.detach().numpy(), rtol=1e-6)
     loss = (jet[0] - training.y[: training.n]).square().mean() + (jet[1] - columns @ xi).square().mean()
@@ -221,8 +221,8 @@ def test_what_is_read_out_is_least_squares_under_the_terminal_mask() -> None:
     losses = []
     trained_on = training.points[: training.n], training.y[: training.n]
     for points, y in (trained_on, (training.held_points, training.held_y)):
-        jet = taylor.propagate(net.weights, net.biases, points, "tanh").double()
-        A, b = taylor.columns(LIBRARY, jet, 1).numpy(), jet[1].numpy()
+        jet = taylor.propagate(net, points, "tanh").double()
+        A, b = taylor.evaluate(training.plan, jet).numpy(), jet[1].numpy()
         if not losses:
             xi = np.zeros(len(LIBRARY))
             xi[run.xi != 0] = np.linalg.lstsq(A[:, run.xi != 0], b, rcond=None)[0]

@@ -32,9 +32,15 @@ def _bounds(dimension: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 
 def _network(dimension: int, seed: int = 3) -> taylor.Weights:
-    return taylor.uniform_fan_in(
-        (dimension + 1, 7, 7, 7, 1), torch.float64, torch.Generator().manual_seed(seed)
-    )
+    generator = torch.Generator().manual_seed(seed)
+    net = taylor.uniform_fan_in((dimension + 1, 7, 7, 7, 1), torch.float64, generator)
+    for tensor in _tensors(net):
+        tensor.requires_grad_(True)
+    return net
+
+
+def _tensors(net: taylor.Weights) -> list[Tensor]:
+    return [*net.weights, *net.biases]
 
 
 def _points(dimension: int, n: int = 11) -> Tensor:
@@ -79,14 +85,14 @@ def test_slices_and_gradients_are_those_of_nested_autograd(
 ) -> None:
     net, points = _network(dimension), _points(dimension)
     bounds = _bounds(dimension) if scaled else None
-    ours = taylor.propagate(net.weights, net.biases, points, activation, bounds)
+    ours = taylor.propagate(net, points, activation, bounds)
     theirs = _nested(net, points, activation, bounds)
     torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-12)
-    value = taylor.values(net.weights, net.biases, points, activation, bounds)
+    value = taylor.values(net, points, activation, bounds)
     torch.testing.assert_close(value, ours[0], rtol=1e-13, atol=1e-14)
     mix = torch.rand(ours.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     gradients = [
-        torch.autograd.grad((mix * slices**2).sum(), net.tensors, allow_unused=True)
+        torch.autograd.grad((mix * slices**2).sum(), _tensors(net), allow_unused=True)
         for slices in (ours, theirs)
     ]
     for one, other in zip(*gradients, strict=True):
@@ -97,10 +103,10 @@ def test_a_vector_holds_the_layers() -> None:
     net = _network(2)
     vector = net.vector.requires_grad_(True)
     again = taylor.unpack(vector, (3, 7, 7, 7, 1))
-    assert all(torch.equal(a, b) for a, b in zip(again.tensors, net.tensors, strict=True))
-    slices = [taylor.propagate(n.weights, n.biases, _points(2), "tanh") for n in (again, net)]
+    assert all(torch.equal(a, b) for a, b in zip(_tensors(again), _tensors(net), strict=True))
+    slices = [taylor.propagate(n, _points(2), "tanh") for n in (again, net)]
     (whole,) = torch.autograd.grad(slices[0].sum(), vector)
-    parts = torch.autograd.grad(slices[1].sum(), net.tensors, allow_unused=True)
+    parts = torch.autograd.grad(slices[1].sum(), _tensors(net), allow_unused=True)
     torch.testing.assert_close(whole, torch.cat([part.reshape(-1) for part in parts]))
 
 
@@ -111,8 +117,9 @@ def test_derivatives_are_in_physical_units_whatever_the_scaling() -> None:
     rate = 2.0 / (high - low)
     weight = (net.weights[0] * rate[:, None]).detach()
     bias = (net.biases[0] - (rate * low + 1.0) @ net.weights[0]).detach()
-    folded = taylor.propagate((weight, *net.weights[1:]), (bias, *net.biases[1:]), points, "tanh")
-    inside = taylor.propagate(net.weights, net.biases, points, "tanh", bounds)
+    layers = taylor.Weights((weight, *net.weights[1:]), (bias, *net.biases[1:]))
+    folded = taylor.propagate(layers, points, "tanh")
+    inside = taylor.propagate(net, points, "tanh", bounds)
     torch.testing.assert_close(inside, folded, rtol=1e-11, atol=1e-12)
 
 
@@ -129,7 +136,7 @@ def test_columns_are_the_strong_form(dimension: int, texts: tuple[str, ...]) -> 
     library = Library.parse(texts)
     jet = torch.randn((6, 13), dtype=torch.float64, generator=torch.Generator().manual_seed(2))
     slices = ALPHAS[dimension] | {(0, 0, 0): 0}
-    ours = taylor.columns(library, jet, dimension)
+    ours = taylor.evaluate(taylor.plan_columns(library, dimension), jet)
     for column, term in zip(ours.T.numpy(), library, strict=True):
         np.testing.assert_allclose(column, strong(term, lambda alpha: jet[slices[alpha]].numpy()), rtol=1e-12)
 
@@ -153,7 +160,7 @@ def test_what_the_slices_do_not_carry_is_refused(dimension: int, text: str, mess
 def test_a_network_without_hidden_layer_is_refused() -> None:
     net = taylor.uniform_fan_in((2, 1), torch.float64, torch.Generator())
     with pytest.raises(ValueError, match="hidden layer"):
-        taylor.propagate(net.weights, net.biases, _points(1), "tanh")
+        taylor.propagate(net, _points(1), "tanh")
 
 
 @pytest.mark.parametrize(("dimension", "activation", "scaled"), CASES)
@@ -163,7 +170,7 @@ def test_the_frozen_network_takes_the_same_values(
     net, points, domain = _network(dimension), _points(dimension), DOMAINS[dimension]
     bounds = _bounds(dimension) if scaled else None
     field = net.freeze(activation, bounds, domain)
-    values = taylor.propagate(net.weights, net.biases, points, activation, bounds)[0]
+    values = taylor.propagate(net, points, activation, bounds)[0]
     np.testing.assert_allclose(
         field(np.roll(points.numpy(), -1, axis=1)), values.detach().numpy(), rtol=1e-12
     )
@@ -208,8 +215,8 @@ def test_starts_are_drawn_from_their_generator(start) -> None:
     sizes = (3, 50, 50, 1)
     nets = [start(sizes, torch.float32, torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)]
     assert [tuple(w.shape) for w in nets[0].weights] == [(3, 50), (50, 50), (50, 1)]
-    assert all(tensor.requires_grad and tensor.dtype == torch.float32 for tensor in nets[0].tensors)
-    assert all(torch.equal(a, b) for a, b in zip(nets[0].tensors, nets[1].tensors, strict=True))
+    assert all(tensor.dtype == torch.float32 for tensor in _tensors(nets[0]))
+    assert all(torch.equal(a, b) for a, b in zip(_tensors(nets[0]), _tensors(nets[1]), strict=True))
     assert not torch.equal(nets[0].weights[0], nets[2].weights[0])
 
 

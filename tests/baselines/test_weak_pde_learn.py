@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -53,6 +54,7 @@ TINY = WeakPDELearnParams(
     threshold=1e-3,
     watch_every=3,
 )
+WIDE = replace(TINY.weak, radius="per axis")
 
 
 def travelling(n: int = 400, speed: float = 1.0) -> Observations:
@@ -74,9 +76,9 @@ def test_derivatives_of_a_bump_are_derivatives(order: int) -> None:
 
 
 @pytest.mark.parametrize("radius", ["shortest", "per axis"])
-def test_supports_lie_in_the_box(radius: weak_training.Radius, rng: np.random.Generator) -> None:
+def test_supports_lie_in_the_box(radius: Literal["shortest", "per axis"], rng: np.random.Generator) -> None:
     domain = Domain((0.0, -3.0), (10.0, 3.0), 1.0, 3.0, (True, False))
-    bumps = weak_training.draw_bumps(domain, 500, radius, (0.2, 0.3), 5e-4, rng)
+    bumps = weak_training.draw_bumps(domain, 500, replace(TINY.weak, radius=radius), rng)
     low, high = np.array([0.0, -3.0, 1.0]), np.array([10.0, 3.0, 3.0])
     assert (bumps.centers - bumps.radii >= low + 5e-4 - 1e-12).all()
     assert (bumps.centers + bumps.radii <= high - 5e-4 + 1e-12).all()
@@ -85,7 +87,7 @@ def test_supports_lie_in_the_box(radius: weak_training.Radius, rng: np.random.Ge
 
 
 def test_the_weak_system_is_made_of_integrals(rng: np.random.Generator) -> None:
-    bumps = weak_training.draw_bumps(DOMAIN, 3, "per axis", (0.2, 0.3), 5e-4, rng)
+    bumps = weak_training.draw_bumps(DOMAIN, 3, WIDE, rng)
     axes = weak_training.quadrature_axes(DOMAIN, (192, 128))
     x, t = np.meshgrid(*axes, indexing="ij")
     u = torch.from_numpy((np.exp(0.3 * x) * np.cos(t)).astype(np.float32))
@@ -119,7 +121,7 @@ def _integral(bumps: Bumps, row: int, axis: int, function) -> float:
 def test_the_weak_system_in_the_plane_is_the_products_of_lines(rng: np.random.Generator) -> None:
     domain = Domain((-1.0, 0.0), (2.0, 2.0), 0.0, 2.0, (False, False))
     library = Library.parse(["u_x", "u_yy", "u^2"])
-    bumps = weak_training.draw_bumps(domain, 4, "per axis", (0.2, 0.3), 5e-4, rng)
+    bumps = weak_training.draw_bumps(domain, 4, WIDE, rng)
     axes = weak_training.quadrature_axes(domain, (20, 22, 18))
     f, g, h = (rng.standard_normal(axis.size) for axis in axes)
     u = torch.from_numpy(np.einsum("i,j,k->ijk", f, g, h).astype(np.float32))

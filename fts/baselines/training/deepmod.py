@@ -48,14 +48,11 @@ def deepmod(
     An empty equation where all terms were dropped. The callback sees every check and changes nothing.
     """
     kept = loop.checkpoint_of(checkpoint, observations, library, params, rng)
-
-    def make(rng: np.random.Generator) -> DeepMoDTraining:
-        calls = params.max_iterations
-        return DeepMoDTraining(observations, library, params, rng, callback, calls=calls)
-
-    training, _ = loop.train(make, rng, kept)
-    seconds = {"fit": kept.seconds}
-    notes = training.notes()
+    made_for = {"callback": callback, "calls": params.max_iterations}
+    training, _ = loop.train(
+        lambda rng: DeepMoDTraining(observations, library, params, rng, **made_for), rng, kept
+    )
+    notes, seconds = training.notes(), {"fit": kept.seconds}
     return Selection(library, training.xi, "DeepMoD", field=training.freeze(), seconds=seconds, notes=notes)
 
 
@@ -72,7 +69,7 @@ class Schedule:
     converged: bool = False
 
 
-class DeepMoDTraining:
+class DeepMoDTraining(loop.Training):
     """Samples and compiled network, which stay; and the state, which every iteration changes.
 
     The callback sees every check and cannot change what comes out: losses are "data" and "residual" of the
@@ -81,6 +78,7 @@ class DeepMoDTraining:
     """
 
     save_every = 1000
+    stored = ("theta", "steps")
 
     def __init__(
         self,
@@ -106,9 +104,8 @@ class DeepMoDTraining:
         self.weight = torch.zeros(len(padded), dtype=torch.float64, device=device())
         self.weight[: self.n] = 1.0 / self.n
         self.held_points, self.held_y = _on_device(observations, rows[self.n :])
-        self.network = taylor.perceptron(
-            observations.domain, params.width, params.depth, "tanh", params.inputs
-        )
+        shape = params.width, params.depth, "tanh", params.inputs
+        self.network = taylor.perceptron(observations.domain, *shape)
         generator = torch.Generator().manual_seed(int(rng.integers(1 << 31)))
         start = taylor.uniform_fan_in(self.network.sizes, torch.float32, generator)
         self.theta = start.vector.to(device()).requires_grad_(True)
@@ -116,7 +113,7 @@ class DeepMoDTraining:
             [self.theta], lr=params.learning_rate, betas=params.betas, amsgrad=True, fused=True
         )
         self.jet, self.is_compiled = self._compiled_jet(calls)
-        self.steps, self.schedule = 0, Schedule()
+        self.schedule = Schedule()
         self.mask = np.ones(len(library), dtype=bool)
         self.best: loop.Arrays = {}
 
@@ -212,19 +209,15 @@ class DeepMoDTraining:
         return self.network.freeze(self.theta)
 
     def state(self) -> tuple[dict[str, Any], loop.Arrays]:
-        """Network, optimizer, the best of both, the terms in play and the schedule."""
-        arrays = {"mask": self.mask.astype(np.uint8)} | loop.snapshot(self.optimizer, theta=self.theta)
+        """The best network and optimizer, the terms in play and the schedule, too."""
+        header, arrays = super().state()
         arrays |= {f"best_{name}": array for name, array in self.best.items()}
-        return {"steps": self.steps, "schedule": vars(self.schedule)}, arrays
+        return header | {"schedule": vars(self.schedule)}, arrays | {"mask": self.mask.astype(np.uint8)}
 
     def restore(self, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-        """Put them back."""
-        self.steps, self.schedule = header["steps"], Schedule(**header["schedule"])
-        self.mask = arrays["mask"].astype(bool)
-        self.best = {
-            name.removeprefix("best_"): array for name, array in arrays.items() if name.startswith("best_")
-        }
-        loop.restore(self.optimizer, arrays, theta=self.theta)
+        super().restore(header, arrays)
+        self.schedule, self.mask = Schedule(**header["schedule"]), arrays["mask"].astype(bool)
+        self.best = {name[5:]: array for name, array in arrays.items() if name.startswith("best_")}
 
     def _coefficients(self, columns: Tensor, u_t: Tensor) -> tuple[np.ndarray, np.ndarray]:
         """xi on the terms in play, and the same in units of the columns and of ||u_t||."""
@@ -328,12 +321,7 @@ def lasso_path(
 
 
 def _next_kink(
-    G: np.ndarray,
-    q: np.ndarray,
-    signs: np.ndarray,
-    line: tuple[np.ndarray, np.ndarray],
-    alpha: float,
-    changed: int,
+    G: np.ndarray, q: np.ndarray, signs: np.ndarray, line: tuple[np.ndarray, ...], alpha: float, changed: int
 ) -> tuple[float, tuple[int, float] | None]:
     """The largest smaller alpha at which a column leaves (sign 0) or joins (its sign), and which one."""
     start, rate = line
@@ -346,10 +334,8 @@ def _next_kink(
     rest, slope = q - G[:, active] @ start, G[:, active] @ rate
     for j in np.flatnonzero(signs == 0):
         column = G[active, j]
-        left = (
-            G[j, j] - column @ np.linalg.solve(G[np.ix_(active, active)], column) if len(active) else G[j, j]
-        )
-        if left <= _DEPENDENT * G[j, j]:
+        explained = column @ np.linalg.solve(G[np.ix_(active, active)], column) if len(active) else 0.0
+        if G[j, j] - explained <= _DEPENDENT * G[j, j]:
             continue
         for sign in (1.0, -1.0):
             if j == changed and sign * (rest[j] + alpha * slope[j]) > 0:

@@ -5,7 +5,6 @@ not improved for some looks, and the best of all looks is what remains.
 """
 
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -55,13 +54,8 @@ def fit_surrogate(
 ) -> tuple[MLPField, dict[str, Any]]:
     """The network with the lowest held-out error among the looks of one training, and how that went."""
     training, notes = loop.train(lambda rng: SurrogateTraining(observations, params, rng), rng, checkpoint)
-    notes |= {
-        "iterations": training.steps,
-        "stopped_by": training.stopped_by,
-        "kept": training.kept,
-        "held_out_error": training.lowest,
-    }
-    return training.network.freeze(training.best), notes
+    notes |= {"iterations": training.steps, "stopped_by": training.stopped_by, "kept": training.kept}
+    return training.network.freeze(training.best), notes | {"held_out_error": training.lowest}
 
 
 def select_on(surrogate: MLPField, library: Library, params: DLPDEParams) -> Selection:
@@ -71,14 +65,15 @@ def select_on(surrogate: MLPField, library: Library, params: DLPDEParams) -> Sel
     return Selection(library, xi, "DL-PDE", field=surrogate, notes={"rows": len(b)})
 
 
-class SurrogateTraining:
+class SurrogateTraining(loop.Training):
     """Samples and compiled loss, which stay; network, optimizer and the best look so far."""
+
+    stored = ("theta", "best", "steps", "stopped_by", "kept", "lowest")
 
     def __init__(self, observations: Observations, params: SurrogateParams, rng: np.random.Generator) -> None:
         self.params, self.rng, self.save_every = params, rng, params.check_every
-        self.network = taylor.perceptron(
-            observations.domain, params.width, params.depth, params.activation, params.inputs
-        )
+        shape = params.width, params.depth, params.activation, params.inputs
+        self.network = taylor.perceptron(observations.domain, *shape)
         generator = torch.Generator().manual_seed(int(rng.integers(1 << 62)))
         layers = taylor.uniform_wide(self.network.sizes, torch.float32, generator)
         order = rng.permutation(len(observations))
@@ -87,7 +82,7 @@ class SurrogateTraining:
         self.theta = layers.vector.requires_grad_(True)
         self.optimizer = torch.optim.Adam([self.theta], lr=params.learning_rate, fused=True)
         self.loss = loop.compiled(self.error, params.steps)
-        self.steps, self.stopped_by = 0, "budget"
+        self.stopped_by = "budget"
         # What judges: the best network so far, its held-out error, and the step it stood at.
         self.best, self.lowest, self.kept = self.theta.detach().clone(), np.inf, 0
 
@@ -108,21 +103,6 @@ class SurrogateTraining:
         self.steps += 1
         if self.steps % self.params.check_every == 0 or self.steps == self.params.steps:
             self._look()
-
-    def finish(self) -> None:
-        """Nothing: the best look is there."""
-
-    def state(self) -> tuple[dict[str, Any], loop.Arrays]:
-        """Network and optimizer, and the best look."""
-        header = {"steps": self.steps, "kept": self.kept, "lowest": self.lowest}
-        arrays = loop.snapshot(self.optimizer, theta=self.theta, best=self.best)
-        return header | {"stopped_by": self.stopped_by}, arrays
-
-    def restore(self, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-        """Put them back."""
-        self.steps, self.stopped_by = header["steps"], header["stopped_by"]
-        self.kept, self.lowest = header["kept"], header["lowest"]
-        loop.restore(self.optimizer, arrays, theta=self.theta, best=self.best)
 
     def _look(self) -> None:
         params = self.params
@@ -151,16 +131,13 @@ def meta_data(
     """Every term and u_t on the grid, `margin` of every axis away from its ends, in double precision."""
     domain = surrogate.domain
     points = torch.from_numpy(np.roll(grid_points(meta_axes(domain, grid, margin)), 1, axis=1))
-    weights, biases = (
-        [torch.from_numpy(part) for part in group] for group in (surrogate.weights, surrogate.biases)
-    )
+    groups = (surrogate.weights, surrogate.biases)
+    layers = taylor.Weights(*(tuple(torch.from_numpy(part) for part in group) for group in groups))
     activation = cast(taylor.Activation, surrogate.activation)
-    A, b = [], []
-    for chunk in points.split(_CHUNK):
-        jet = taylor.propagate(weights, biases, chunk, activation, surrogate.bounds)
-        A.append(taylor.columns(library, jet, domain.dimension))
-        b.append(jet[taylor.TIME])
-    return torch.cat(A).numpy(), torch.cat(b).numpy()
+    jets = [taylor.propagate(layers, chunk, activation, surrogate.bounds) for chunk in points.split(_CHUNK)]
+    plan = taylor.plan_columns(library, domain.dimension)
+    A = torch.cat([taylor.evaluate(plan, jet) for jet in jets])
+    return A.numpy(), torch.cat([jet[taylor.TIME] for jet in jets]).numpy()
 
 
 def meta_axes(domain: Domain, grid: tuple[int, ...], margin: float) -> tuple[np.ndarray, ...]:

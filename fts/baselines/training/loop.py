@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -30,34 +30,44 @@ class Diverged(ArithmeticError):
     """The loss of a training is no longer a number."""
 
 
-@runtime_checkable
-class Training(Protocol):
-    """What the loop sees of a training; its constructor draws the samples and the first network."""
+class Training:
+    """What the loop runs; the constructor of a subclass draws the samples and the first network."""
 
-    save_every: int  # steps between two writings to disk
-
-    @property
-    def steps(self) -> int:
-        """Steps taken."""
-        ...
+    optimizer: torch.optim.Adam
+    steps: Any = 0
+    save_every = 1  # steps between two writings to disk
+    # What the next step depends on beside the optimizer and what the constructor draws: tensors, which are
+    # written in place, and values of JSON.
+    stored: tuple[str, ...]
 
     @property
     def finished(self) -> bool:
         """Whether it is stopped: by its budget, or by its own criterion."""
-        ...
+        raise NotImplementedError
 
     def step(self) -> None:
         """One step, with whatever is checked at it."""
+        raise NotImplementedError
 
     def finish(self) -> None:
         """What is computed of the last state; again where a finished training is read back."""
 
     def state(self) -> tuple[dict[str, Any], Arrays]:
         """Everything the next step depends on and the constructor does not draw."""
-        ...
+        values = {name: getattr(self, name) for name in self.stored}
+        header = {name: value for name, value in values.items() if not isinstance(value, Tensor)}
+        return header, snapshot(self.optimizer, **self._tensors())
 
     def restore(self, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Put that back."""
+        restore(self.optimizer, arrays, **self._tensors())
+        for name in self.stored:
+            if name in header:
+                setattr(self, name, header[name])
+
+    def _tensors(self) -> dict[str, Tensor]:
+        values = {name: getattr(self, name) for name in self.stored}
+        return {name: value for name, value in values.items() if isinstance(value, Tensor)}
 
 
 T = TypeVar("T", bound=Training)

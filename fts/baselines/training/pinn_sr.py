@@ -44,12 +44,8 @@ def pinn_sr(
     """The last STRidge projection of the alternating optimization."""
     kept = loop.checkpoint_of(checkpoint, observations, library, params, rng)
     training, notes = loop.train(lambda rng: JointTraining(observations, library, params, rng), rng, kept)
-    notes |= {
-        "iterations": dict(training.done),
-        "stopped_by": training.stopped_by,
-        "held_out_error": training.held_out_error(),
-        "rows": len(training.residual_points),
-    }
+    notes |= {"iterations": dict(training.done), "stopped_by": training.stopped_by}
+    notes |= {"held_out_error": training.held_out_error(), "rows": len(training.residual_points)}
     xi, seconds = training.projected.xi, {"fit": kept.seconds}
     return Selection(library, xi, "PINN-SR", field=training.freeze(), seconds=seconds, notes=notes)
 
@@ -122,13 +118,13 @@ def threshold(
     return w
 
 
-class JointTraining:
+class JointTraining(loop.Training):
     """Samples, residual points and compiled loss, which stay; network and coefficients, which change.
 
     A step is a block of Adam's or of L-BFGS-B's iterations, or a cycle.
     """
 
-    save_every = 1
+    stored = ("theta", "lam", "done", "stopped_by")
     theta: Tensor  # all weights, then all biases, in one vector
     lam: Tensor  # lambda, the coefficients
 
@@ -178,9 +174,8 @@ class JointTraining:
                 done["adam"] += steps
             case "lbfgs":
                 block = -(-params.lbfgs_iterations // _BLOCKS)
-                taken, message = self.lbfgs(
-                    min(block, params.lbfgs_iterations - done["lbfgs"]), params.residual_weight
-                )
+                left = params.lbfgs_iterations - done["lbfgs"]
+                taken, message = self.lbfgs(min(block, left), params.residual_weight)
                 # Single precision ends a line search now and then; a block without memory often goes on.
                 self.stopped_by = "budget" if taken > block // 100 else message
                 done["lbfgs"] += taken
@@ -251,19 +246,16 @@ class JointTraining:
         return self.network.freeze(self.theta)
 
     def state(self) -> tuple[dict[str, Any], loop.Arrays]:
-        """Network, coefficients, optimizer and the search; points and split are drawn again."""
+        """The search, too; points and split are drawn again."""
+        header, arrays = super().state()
         search = {"tolerance": self.projected.tolerance, "eta": self.projected.eta}
-        arrays = loop.snapshot(self.optimizer, theta=self.theta, lam=self.lam)
-        header = {"done": self.done, "stopped_by": self.stopped_by, **search}
-        return header, arrays | {"projected": self.projected.xi}
+        return header | search, arrays | {"projected": self.projected.xi}
 
     def restore(self, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-        """Put them back."""
-        self.done, self.stopped_by = dict(header["done"]), header["stopped_by"]
         self.projected = Search(arrays["projected"], header["tolerance"], header["eta"])
-        if self.done["cycles"]:
+        if header["done"]["cycles"]:
             self.optimizer = self._network_adam()
-        loop.restore(self.optimizer, arrays, theta=self.theta, lam=self.lam)
+        super().restore(header, arrays)
 
     @property
     def _phase(self) -> str:

@@ -32,6 +32,8 @@ _SPACE: dict[int, dict[tuple[int, ...], int]] = {
 }
 # A term as a sum of coefficient * product of slices, the slices ascending.
 Products = tuple[tuple[float, tuple[int, ...]], ...]
+# Products of derivatives of u, by their multi-indices, and their coefficients.
+_Monomials = dict[tuple[tuple[int, ...], ...], float]
 
 
 @dataclass(frozen=True)
@@ -42,14 +44,9 @@ class Weights:
     biases: tuple[Tensor, ...]
 
     @property
-    def tensors(self) -> list[Tensor]:
-        """All of them."""
-        return [*self.weights, *self.biases]
-
-    @property
     def vector(self) -> Float[Tensor, " parameters"]:
         """All of them in one vector, a copy."""
-        return torch.cat([tensor.detach().reshape(-1) for tensor in self.tensors])
+        return torch.cat([tensor.detach().reshape(-1) for tensor in (*self.weights, *self.biases)])
 
     def freeze(self, activation: Activation, bounds: Bounds | None, domain: Domain) -> MLPField:
         """The network as plain arrays."""
@@ -71,13 +68,11 @@ class Perceptron:
 
     def values(self, theta: Tensor, points: Float[Tensor, "n d1"]) -> Float[Tensor, " n"]:
         """u_hat at the points (t, x[, y])."""
-        layers = unpack(theta, self.sizes)
-        return values(layers.weights, layers.biases, points, self.activation, self.bounds)
+        return values(unpack(theta, self.sizes), points, self.activation, self.bounds)
 
     def jet(self, theta: Tensor, points: Float[Tensor, "n d1"]) -> Float[Tensor, "6 n"]:
         """The slices at the points (t, x[, y])."""
-        layers = unpack(theta, self.sizes)
-        return propagate(layers.weights, layers.biases, points, self.activation, self.bounds)
+        return propagate(unpack(theta, self.sizes), points, self.activation, self.bounds)
 
     def freeze(self, theta: Tensor) -> MLPField:
         """The network as plain arrays."""
@@ -101,63 +96,51 @@ def unpack(vector: Float[Tensor, " parameters"], sizes: Sequence[int]) -> Weight
 
 
 def propagate(
-    weights: Sequence[Tensor],
-    biases: Sequence[Tensor],
-    points: Float[Tensor, "n d1"],
-    activation: Activation,
-    bounds: Bounds | None = None,
+    net: Weights, points: Float[Tensor, "n d1"], activation: Activation, bounds: Bounds | None = None
 ) -> Float[Tensor, "6 n"]:
     """The slices of the network at the points (t, x[, y]).
 
     With `bounds` (low, high), the inputs are mapped to [-1, 1] inside the network; derivatives are physical
     either way.
     """
-    if len(weights) < 2 or points.shape[1] not in (2, 3) or weights[0].shape[0] != points.shape[1]:
+    first, *weights = net.weights
+    if not weights or points.shape[1] not in (2, 3) or first.shape[0] != points.shape[1]:
         raise ValueError(
-            f"{len(weights)} layers from {weights[0].shape[0]} inputs at points {tuple(points.shape)}: give "
+            f"{len(net.weights)} layers from {first.shape[0]} inputs at points {tuple(points.shape)}: give "
             "a hidden layer at least, and points (t, x) or (t, x, y) as the network takes them"
         )
-    rows = weights[0]  # d z / d (t, x[, y]), the same at every point
+    rows = first  # d z / d (t, x[, y]), the same at every point
     if bounds is not None:
         low, high = (points.new_tensor(side) for side in bounds)
         points = 2.0 * (points - low) / (high - low) - 1.0
         rows = rows * (2.0 / (high - low))[:, None]
     line = points.shape[1] == 2
-    outer = _outer(points @ weights[0] + biases[0], activation, 4 if line else 2)
+    outer = _outer(points @ first + net.biases[0], activation, 4 if line else 2)
     slices = _line_first(outer, rows) if line else _plane_first(outer, rows)
-    for layer in range(1, len(weights) - 1):
-        z = _product_of(slices, weights[layer])
+    for weight, bias in zip(weights[:-1], net.biases[1:-1], strict=True):
+        z = _product_of(slices, weight)
         # The bias belongs to the value alone.
-        outer = _outer(z[0] + biases[layer], activation, 4 if line else 2)
+        outer = _outer(z[0] + bias, activation, 4 if line else 2)
         slices = _line(outer, z) if line else _plane(outer, z)
     last = _product_of(slices, weights[-1])[..., 0]
-    return torch.cat([last[:1] + biases[-1], last[1:]])
+    return torch.cat([last[:1] + net.biases[-1], last[1:]])
 
 
 def values(
-    weights: Sequence[Tensor],
-    biases: Sequence[Tensor],
-    points: Float[Tensor, "n d1"],
-    activation: Activation,
-    bounds: Bounds | None = None,
+    net: Weights, points: Float[Tensor, "n d1"], activation: Activation, bounds: Bounds | None = None
 ) -> Float[Tensor, " n"]:
     """The network at the points (t, x[, y]), without derivatives: a sixth of the work."""
     if bounds is not None:
         low, high = (points.new_tensor(side) for side in bounds)
         points = 2.0 * (points - low) / (high - low) - 1.0
     function = torch.tanh if activation == "tanh" else torch.sin
-    for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
+    for weight, bias in zip(net.weights[:-1], net.biases[:-1], strict=True):
         points = function(points @ weight + bias)
-    return (points @ weights[-1] + biases[-1])[:, 0]
-
-
-def columns(library: Library, jet: Float[Tensor, "6 n"], dimension: int) -> Float[Tensor, "n J"]:
-    """The library's terms from the slices, one column each."""
-    return evaluate(plan_columns(library, dimension), jet)
+    return (points @ net.weights[-1] + net.biases[-1])[:, 0]
 
 
 def evaluate(plan: tuple[Products, ...], jet: Float[Tensor, "6 n"]) -> Float[Tensor, "n J"]:
-    """`columns` of a plan made before, for callers that compile it: the plan is plain numbers."""
+    """The library's terms from the slices, one column each; a compiled caller sees plain numbers."""
     known: dict[tuple[int, ...], Tensor] = {(): torch.ones_like(jet[0])}
     return torch.stack([_sum(products, jet, known) for products in plan], dim=-1)
 
@@ -200,15 +183,14 @@ def uniform_fan_in(sizes: Sequence[int], dtype: torch.dtype, generator: torch.Ge
         bound = 1.0 / math.sqrt(size)
         weights.append(_uniform((size, after), bound, dtype, generator))
         biases.append(_uniform((after,), bound, dtype, generator))
-    return _leaves(weights, biases)
+    return Weights(tuple(weights), tuple(biases))
 
 
 def uniform_wide(sizes: Sequence[int], dtype: torch.dtype, generator: torch.Generator) -> Weights:
     """Weights U(-3/sqrt(w), 3/sqrt(w)) with w the width of the first hidden layer; biases zero."""
     bound = 3.0 / math.sqrt(sizes[1])
-    pairs = list(pairwise(sizes))
-    weights = [_uniform(pair, bound, dtype, generator) for pair in pairs]
-    return _leaves(weights, [torch.zeros(after, dtype=dtype) for _, after in pairs])
+    weights = tuple(_uniform(pair, bound, dtype, generator) for pair in pairwise(sizes))
+    return Weights(weights, _zeros(sizes, dtype))
 
 
 def xavier_truncated(sizes: Sequence[int], dtype: torch.dtype, generator: torch.Generator) -> Weights:
@@ -221,7 +203,7 @@ def xavier_truncated(sizes: Sequence[int], dtype: torch.dtype, generator: torch.
         uniform = torch.rand((size, after), dtype=torch.float64, generator=generator)
         normal = math.sqrt(2.0) * torch.erfinv(edge * (2.0 * uniform - 1.0))
         weights.append((std * normal).to(dtype))
-    return _leaves(weights, [torch.zeros(after, dtype=dtype) for after in sizes[1:]])
+    return Weights(tuple(weights), _zeros(sizes, dtype))
 
 
 def _product_of(slices: Tensor, weight: Tensor) -> Tensor:
@@ -257,32 +239,22 @@ def _plane_first(f: list[Tensor], rows: Tensor) -> Tensor:
 def _line(f: list[Tensor], z: Tensor) -> Tensor:
     """Faa di Bruno: f3 counts 1, f2 3 ways of pairing three, f4 to f1 1, 6, (4, 3), 1 ways for four."""
     _, t, z1, z2, z3, z4 = z.unbind(0)
-    square = z1 * z1
-    return torch.stack(
-        [
-            f[0],
-            f[1] * t,
-            f[1] * z1,
-            f[2] * square + f[1] * z2,
-            f[3] * square * z1 + 3.0 * f[2] * z1 * z2 + f[1] * z3,
-            f[4] * square * square
-            + 6.0 * f[3] * square * z2
-            + f[2] * (4.0 * z1 * z3 + 3.0 * z2 * z2)
-            + f[1] * z4,
-        ]
-    )
+    s = z1 * z1
+    lower = [f[0], f[1] * t, f[1] * z1, f[2] * s + f[1] * z2]
+    third = f[3] * s * z1 + 3.0 * f[2] * z1 * z2 + f[1] * z3
+    fourth = f[4] * s * s + 6.0 * f[3] * s * z2 + f[2] * (4.0 * z1 * z3 + 3.0 * z2 * z2) + f[1] * z4
+    return torch.stack([*lower, third, fourth])
 
 
 def _plane(f: list[Tensor], z: Tensor) -> Tensor:
     _, t, x, y, xx, yy = z.unbind(0)
-    return torch.stack(
-        [f[0], f[1] * t, f[1] * x, f[1] * y, f[2] * x * x + f[1] * xx, f[2] * y * y + f[1] * yy]
-    )
+    lower = [f[0], f[1] * t, f[1] * x, f[1] * y]
+    return torch.stack([*lower, f[2] * x * x + f[1] * xx, f[2] * y * y + f[1] * yy])
 
 
 def _expand(term: Term, dimension: int) -> Products:
     """D_alpha q(u) for polynomial q, by the product rule on monomials of derivatives of u."""
-    products: dict[tuple[tuple[int, ...], ...], float] = {}
+    products: _Monomials = {}
     for degree, coefficient in powers(term):
         key = ((0, 0, 0),) * degree
         products[key] = products.get(key, 0.0) + term.scale * coefficient
@@ -299,10 +271,8 @@ def _expand(term: Term, dimension: int) -> Products:
     return tuple((c, tuple(sorted(slices[beta] for beta in key))) for key, c in sorted(products.items()))
 
 
-def _differentiate(
-    products: dict[tuple[tuple[int, ...], ...], float], axis: int
-) -> dict[tuple[tuple[int, ...], ...], float]:
-    result: dict[tuple[tuple[int, ...], ...], float] = {}
+def _differentiate(products: _Monomials, axis: int) -> _Monomials:
+    result: _Monomials = {}
     for key, coefficient in products.items():
         for i, beta in enumerate(key):
             raised = tuple(order + (k == axis) for k, order in enumerate(beta))
@@ -312,11 +282,9 @@ def _differentiate(
 
 
 def _sum(products: Products, jet: Tensor, known: dict[tuple[int, ...], Tensor]) -> Tensor:
-    parts = [
-        _product(slices, jet, known) if c == 1.0 else c * _product(slices, jet, known)
-        for c, slices in products
-    ]
-    return sum(parts[1:], parts[0])
+    parts = ((c, _product(slices, jet, known)) for c, slices in products)
+    first, *others = (part if c == 1.0 else c * part for c, part in parts)
+    return sum(others, first)
 
 
 def _product(slices: tuple[int, ...], jet: Tensor, known: dict[tuple[int, ...], Tensor]) -> Tensor:
@@ -331,8 +299,5 @@ def _uniform(shape: Sequence[int], bound: float, dtype: torch.dtype, generator: 
     return bound * (2.0 * torch.rand(tuple(shape), dtype=dtype, generator=generator) - 1.0)
 
 
-def _leaves(weights: list[Tensor], biases: list[Tensor]) -> Weights:
-    """Tensors that gradients are taken in."""
-    for tensor in (*weights, *biases):
-        tensor.requires_grad_(True)
-    return Weights(tuple(weights), tuple(biases))
+def _zeros(sizes: Sequence[int], dtype: torch.dtype) -> tuple[Tensor, ...]:
+    return tuple(torch.zeros(after, dtype=dtype) for after in sizes[1:])

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import comb, factorial, prod
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,7 +27,7 @@ from torch import Tensor
 from fts.baselines.mlp_field import PointField
 from fts.baselines.training import loop
 from fts.baselines.training.taylor import powers, sample_tensors
-from fts.baselines.weak_pde_learn import WeakPDELearnParams
+from fts.baselines.weak_pde_learn import WeakFormParams, WeakPDELearnParams
 from fts.domain import Domain, grid_points
 from fts.equations.terms import Library
 from fts.observations import Observations
@@ -38,8 +38,7 @@ _NUMERATOR = (0.0218, 0.5, 1.5957, 1.1915)
 _DENOMINATOR = (1.0, 0.0, 2.383)
 # How often in a training its state is kept on disk.
 _SAVES = 20
-# One radius for all axes, in shortest sides of the box, or one per axis, in its own side.
-Radius = Literal["shortest", "per axis"]
+Batch = tuple[Tensor, Tensor]  # points and values
 
 
 @dataclass(frozen=True)
@@ -59,10 +58,7 @@ class RationalNetwork:
 
     def draw(self, rng: np.random.Generator) -> Float[np.ndarray, " p"]:
         """Initial parameters: Xavier-uniform weights, zero biases, activations near max(z, 0)."""
-        parts: list[np.ndarray] = [
-            np.tile(_NUMERATOR, (self.depth, 1)),
-            np.tile(_DENOMINATOR, (self.depth, 1)),
-        ]
+        parts = [np.tile(start, (self.depth, 1)) for start in (_NUMERATOR, _DENOMINATOR)]
         for shape in self.shapes[2:]:
             bound = np.sqrt(6.0 / sum(shape)) if len(shape) == 2 else 0.0
             parts.append(rng.uniform(-1.0, 1.0, shape) * bound)
@@ -116,9 +112,8 @@ def weak_pde_learn(
     xi = np.where(training.alive & (np.abs(xi) > params.threshold), xi, 0.0)
     notes |= {"iterations": training.steps, "stopped_by": "budget"}
     notes |= {f"final_{name}": value for name, value in training.losses.items()}
-    notes["least_squares"] = {
-        name: float(value) for name, value in zip(library.names, training.refit, strict=True) if value
-    }
+    refit = zip(library.names, training.refit, strict=True)
+    notes["least_squares"] = {name: float(value) for name, value in refit if value}
     seconds = {"fit": kept.seconds}
     return Selection(library, xi, "Weak-PDE-LEARN", field=training.freeze(), seconds=seconds, notes=notes)
 
@@ -168,21 +163,14 @@ class Column:
     powers: tuple[tuple[int, float], ...]
 
 
-def draw_bumps(
-    domain: Domain,
-    count: int,
-    radius: Radius,
-    fractions: tuple[float, float],
-    margin: float,
-    rng: np.random.Generator,
-) -> Bumps:
-    """Test functions with supports uniform in the box, `margin` and more away from its faces."""
+def draw_bumps(domain: Domain, count: int, form: WeakFormParams, rng: np.random.Generator) -> Bumps:
+    """Test functions with supports uniform in the box, the margin and more away from its faces."""
     sides = np.array(domain.extents)
     low = np.array((*domain.low, domain.t0))
-    reach = np.full_like(sides, sides.min()) if radius == "shortest" else sides
-    radii = rng.uniform(*fractions, (count, 1)) * reach
-    free = sides - 2 * (radii + margin)
-    return Bumps(low + radii + margin + free * rng.random((count, sides.size)), radii)
+    reach = np.full_like(sides, sides.min()) if form.radius == "shortest" else sides
+    radii = rng.uniform(*form.fractions, (count, 1)) * reach
+    free = sides - 2 * (radii + form.margin)
+    return Bumps(low + radii + form.margin + free * rng.random((count, sides.size)), radii)
 
 
 def bump_derivatives(s: Float[np.ndarray, "..."], steepness: float, order: int) -> Float[np.ndarray, "k ..."]:
@@ -258,9 +246,10 @@ def _contract(inner: Tensor, parts: list[Tensor], alpha: tuple[int, ...]) -> Ten
     return inner
 
 
-class WeakTraining:
+class WeakTraining(loop.Training):
     """Samples, quadrature and compiled loss, which stay; and the state, which every epoch changes."""
 
+    stored = ("theta", "xi", "steps", "losses")
     parts: list[Tensor]  # factors of the present test functions, padded to one shape
 
     def __init__(
@@ -289,7 +278,7 @@ class WeakTraining:
         self.alive = np.ones(len(library), dtype=bool)  # terms still in play
         # The draw of test functions, then those carried over.
         self.present = Bumps(*(np.empty((0, len(self.axes))) for _ in range(2)))
-        self.steps, self.losses = 0, {}
+        self.losses: dict[str, float] = {}
 
     @property
     def finished(self) -> bool:
@@ -309,9 +298,8 @@ class WeakTraining:
         alive = torch.from_numpy(self.alive.astype(np.float32))
         # Tensors rather than numbers, which the compiler would take for constants.
         scalars = torch.tensor([penalty, 1.0 / len(self.present)])
-        total, data, misfit, residual = self.loss(
-            self.theta, self.xi, alive, scalars, *self._batch(), self.parts
-        )
+        batch = self._batch()
+        total, data, misfit, residual = self.loss(self.theta, self.xi, alive, scalars, batch, self.parts)
         self.losses = {"loss": total.item(), "data": data.item(), "weak": misfit.item()}
         if not np.isfinite(self.losses["loss"]):
             raise loop.Diverged(f"the loss was {self.losses['loss']} in epoch {self.steps}")
@@ -349,33 +337,20 @@ class WeakTraining:
         return RationalField(self.network, self.theta.detach().numpy().astype(np.float64), self.domain)
 
     def state(self) -> tuple[dict[str, Any], loop.Arrays]:
-        """Network, coefficients, optimizer, terms in play and test functions."""
-        arrays = loop.snapshot(self.optimizer, theta=self.theta, xi=self.xi) | {
-            "alive": self.alive.astype(np.uint8),
-            "centers": self.present.centers,
-            "radii": self.present.radii,
-        }
-        return {"steps": self.steps, "losses": self.losses}, arrays
+        """The terms in play and the test functions, too."""
+        header, arrays = super().state()
+        return header, arrays | vars(self.present) | {"alive": self.alive.astype(np.uint8)}
 
     def restore(self, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-        """Put them back."""
-        loop.restore(self.optimizer, arrays, theta=self.theta, xi=self.xi)
+        super().restore(header, arrays)
         self.alive, self.present = arrays["alive"].astype(bool), Bumps(arrays["centers"], arrays["radii"])
-        self.steps, self.losses = header["steps"], dict(header["losses"])
         self._fill()
 
     def joint_loss(
-        self,
-        theta: Tensor,
-        xi: Tensor,
-        alive: Tensor,
-        scalars: Tensor,
-        points: Tensor,
-        y: Tensor,
-        parts: list[Tensor],
+        self, theta: Tensor, xi: Tensor, alive: Tensor, scalars: Tensor, batch: Batch, parts: list[Tensor]
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The loss, its data and weak parts, and the residual of every test function."""
-        params = self.params
+        params, (points, y) = self.params, batch
         u = self.network.values(theta, torch.cat([points, self.nodes]))
         data = (u[: len(y)] - y).square().mean()
         A, b = weak_system(u[len(y) :].view(params.weak.quadrature), parts, self.columns)
@@ -386,15 +361,14 @@ class WeakTraining:
         total = total + scalars[0] * (omega * xi.square()).sum() + params.size_weight * theta.square().sum()
         return total, data, misfit, residual
 
-    def _batch(self) -> tuple[Tensor, Tensor]:
+    def _batch(self) -> Batch:
         if len(self.y) <= self.params.batch:
             return self.points, self.y
         rows = torch.from_numpy(self.rng.choice(len(self.y), self.params.batch, replace=False, shuffle=False))
         return self.points[rows], self.y[rows]
 
     def _draw(self, count: int, rng: np.random.Generator) -> Bumps:
-        form = self.params.weak
-        return draw_bumps(self.domain, count, form.radius, form.fractions, form.margin, rng)
+        return draw_bumps(self.domain, count, self.params.weak, rng)
 
     def _fill(self) -> None:
         """Factors of the present test functions, with zeros behind them.
