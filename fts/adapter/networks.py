@@ -77,11 +77,9 @@ class Network:
         self.sizes = [encoding.outputs, *[width] * depth, outputs]
         filled = [encoding.outputs, *[-(-width // _LANES) * _LANES] * depth, outputs]
         # A tensor each: in one flat vector for all, updates of KS and KdV take 4 to 8 % less time.
-        self.parameters = [
-            torch.zeros(shape, device=encoding.rows.device, requires_grad=True)
-            for n_in, n_out in pairwise(filled)
-            for shape in ((n_out, n_in), (n_out,))
-        ]
+        shapes = [shape for m, n in pairwise(filled) for shape in ((n, m), (n,))]
+        where = encoding.rows.device
+        self.parameters = [torch.zeros(shape, device=where, requires_grad=True) for shape in shapes]
         for weight, bias in self.layers:
             for part in (weight, bias):
                 draw = torch.rand(part.shape, generator=generator)
@@ -91,9 +89,7 @@ class Network:
     def layers(self) -> list[tuple[Tensor, Tensor]]:
         """(weight, bias) of every layer, without the units that fill it up; they share memory."""
         parts = zip(self.parameters[0::2], self.parameters[1::2], pairwise(self.sizes), strict=True)
-        return [
-            (weight.detach()[:n_out, :n_in], bias.detach()[:n_out]) for weight, bias, (n_in, n_out) in parts
-        ]
+        return [(weight.detach()[:n, :m], bias.detach()[:n]) for weight, bias, (m, n) in parts]
 
     @property
     def size(self) -> int:
@@ -158,11 +154,9 @@ class Structured:
         units[0] = unit  # of the outputs only the background has one,
         values = values.astype(float) if origin.value else values
         values[0] = origin.value  # and only it has a mean
-        network = replace(
-            network,
-            weights=(*network.weights[:-1], network.weights[-1] * units),
-            biases=(*network.biases[:-1], network.biases[-1] * units + values),
-        ).shifted(origin.corner)
+        weights = (*network.weights[:-1], network.weights[-1] * units)
+        biases = (*network.biases[:-1], network.biases[-1] * units + values)
+        network = replace(network, weights=weights, biases=biases).shifted(origin.corner)
         space: NetworkFeatures | SeriesFeatures = network
         if self.network.size > _LARGEST_NETWORK and space.dimension == 1:
             space = as_series(network, domain, _TRUNCATION)
@@ -255,12 +249,15 @@ def fit_structured(
     objective_of: Callable[["Structured", Samples], tuple[Objective, Sequence[Tensor], float]],
     *,
     recipe: str,
-    settings: AdapterParams | ProjectedParams,
     seed: int | None,
     progress: bool,
+    settings: ProjectedParams | None = None,
     watch: Watcher | None = None,
 ) -> FrozenField:
-    """The structured field, trained on an objective (with what it trains and its variance) and frozen."""
+    """The structured field, trained on an objective (with what it trains and its variance) and frozen.
+
+    The field names `settings` as its own where `params` only follow from them.
+    """
     setup.require_determined(observations, params.model)
     began, positive = time.perf_counter(), params.model.positive
     # Softplus does not commute with a change of units: positive fields are trained in their own.
@@ -281,18 +278,9 @@ def fit_structured(
 
         history = train(objective, parameters, params.training, variance, progress, report)
         objective.observation_error()  # the iterate to freeze is back in place; a C solved for is now its own
-        seconds, where = time.perf_counter() - began, str(setup.device())
-        return frozen(
-            provenance_of(
-                observations,
-                recipe,
-                named(settings),
-                seconds=seconds,
-                device=where,
-                seed=seed,
-                history=history,
-            )
-        )
+        spent = {"seconds": time.perf_counter() - began, "device": str(setup.device())}
+        values = named(settings or params)
+        return frozen(provenance_of(observations, recipe, values, seed=seed, history=history, **spent))
 
 
 def random_frequencies(rows: int, dimension: int, generator: torch.Generator, device: torch.device) -> Tensor:
@@ -324,12 +312,11 @@ def capped(penalty: Tensor, limit: Tensor) -> Tensor:
 
 def frozen_features(network: Network) -> NetworkFeatures:
     """The network as NumPy arrays."""
-    return NetworkFeatures(
-        frequencies=to_numpy(network.encoding.rows),
-        scale=network.encoding.scale,
-        weights=tuple(to_numpy(weight.T) for weight, _ in network.layers),
-        biases=tuple(to_numpy(bias) for _, bias in network.layers),
+    encoding, layers = network.encoding, network.layers
+    weights, biases = (
+        tuple(map(to_numpy, part)) for part in zip(*((w.T, b) for w, b in layers), strict=True)
     )
+    return NetworkFeatures(to_numpy(encoding.rows), encoding.scale, weights, biases)
 
 
 def to_numpy(tensor: Tensor) -> np.ndarray:

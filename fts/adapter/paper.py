@@ -15,22 +15,14 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from fts.adapter import networks
 from fts.adapter import samples as setup
-from fts.adapter.networks import (
-    Encoding,
-    Network,
-    Reconstruction,
-    Structured,
-    Watcher,
-    fit_structured,
-    frozen_features,
-    random_frequencies,
-)
+from fts.adapter.networks import Network, Structured, Watcher
 from fts.adapter.samples import Samples
 from fts.adapter.training import Objective, train
 from fts.fields.frozen import CoordinateField, FrozenField, provenance_of
 from fts.observations import Observations
-from fts.params.types import AdapterParams, ModelParams, TrainingParams, changed, named
+from fts.params.types import AdapterParams, ModelParams, changed, named
 
 Variant = Literal[
     "structured",
@@ -70,17 +62,10 @@ def fit(
     settings = params or setup.settings(observations)
 
     def objective(model: Structured, samples: Samples) -> tuple[Objective, Sequence[Tensor], float]:
-        return Reconstruction(model, samples, settings), model.parameters, samples.variance
+        return networks.Reconstruction(model, samples, settings), model.parameters, samples.variance
 
-    return fit_structured(
-        observations,
-        settings,
-        objective,
-        recipe=recipe,
-        settings=settings,
-        seed=seed,
-        progress=progress,
-        watch=watch,
+    return networks.fit_structured(
+        observations, settings, objective, recipe=recipe, seed=seed, progress=progress, watch=watch
     )
 
 
@@ -135,27 +120,25 @@ def _fit_coordinates(
     domain, rng = observations.domain, setup.generator(observations, seed)
     with setup.one_thread():
         samples = setup.prepare(replace(observations, y=observations.y / unit), setup.device())
-        rows = random_frequencies(model.fourier_rows, domain.dimension + 1, rng, samples.y.device)
+        rows = networks.random_frequencies(model.fourier_rows, domain.dimension + 1, rng, samples.y.device)
         if variant == "coordinate-slow":
             rows[:, -1] *= _SLOW
-        network = Network(Encoding(rows, model.coordinate_scale), model.width, model.depth, 1, rng)
-        objective = _Pointwise(network, samples, params.training, rng)
+        encoding = networks.Encoding(rows, model.coordinate_scale)
+        network = Network(encoding, model.width, model.depth, 1, rng)
+        objective = _Pointwise(network, samples, params.training.frames_per_update, rng)
         history = train(objective, network.parameters, params.training, 1.0, progress)
-        seconds, where = time.perf_counter() - began, str(setup.device())
-        values = {"seconds": seconds, "device": where, "seed": seed, "history": history}
-        made = provenance_of(observations, variant, named(params), **values)
+        spent = {"seconds": time.perf_counter() - began, "device": str(setup.device())}
+        made = provenance_of(observations, variant, named(params), seed=seed, history=history, **spent)
         for part in network.layers[-1]:
             part.mul_(unit)
-        return CoordinateField(frozen_features(network), domain, made)
+        return CoordinateField(networks.frozen_features(network), domain, made)
 
 
 class _Pointwise:
     """The observation loss of a network that must see every sample; the encoding is computed once."""
 
-    def __init__(
-        self, network: Network, samples: Samples, params: TrainingParams, rng: torch.Generator
-    ) -> None:
-        self.network, self.samples, self.params, self.rng = network, samples, params, rng
+    def __init__(self, network: Network, samples: Samples, frames: int, rng: torch.Generator) -> None:
+        self.network, self.samples, self.frames, self.rng = network, samples, frames, rng
         t = torch.as_tensor(samples.frames, dtype=torch.float32, device=samples.y.device)
         points = torch.cat([samples.positions[samples.row], t[samples.column, None]], dim=1)
         self.inputs = network.encoding(points)
@@ -163,7 +146,7 @@ class _Pointwise:
     def __call__(self, update: int) -> Tensor | None:
         """Add the gradient of one update chunk by chunk; now and then the error over all observations."""
         error = self.observation_error() if update % _CHECK_EVERY == 0 else None
-        chosen = self.samples.of_frames(self.samples.draw_frames(self.params.frames_per_update, self.rng))
+        chosen = self.samples.of_frames(self.samples.draw_frames(self.frames, self.rng))
         for some in chosen.split(_CHUNK):
             residual = self.network(self.inputs[some])[:, 0] - self.samples.y[some]
             (residual.square().sum() / len(chosen)).backward()

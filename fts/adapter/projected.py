@@ -5,6 +5,7 @@ moves the network alone, as if C were constant. Model, freeze and file are those
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -37,32 +38,18 @@ def fit(
     def objective(model: Structured, samples: Samples) -> tuple[Objective, Sequence[Tensor], float]:
         return Projection(model, samples, chosen), model.network.parameters, 1.0
 
+    model = model_params(observations, chosen)
     return fit_structured(
-        observations,
-        model_params(observations, chosen),
-        objective,
-        recipe="projected",
-        settings=chosen,
-        seed=seed,
-        progress=progress,
+        observations, model, objective, recipe="projected", settings=chosen, seed=seed, progress=progress
     )
 
 
 def model_params(observations: Observations, params: ProjectedParams) -> AdapterParams:
     """The paper's network for these data, trained as `params` say."""
-    return changed(
-        settings(observations),
-        rank=params.rank,
-        width=params.width,
-        knots=params.knots,
-        positive=False,
-        epochs=params.updates,
-        learning_rate=params.learning_rate,
-        weight_decay=params.weight_decay,
-        background_epochs=0,
-        patience=0,
-        keep="best",
-    )
+    same = ("rank", "width", "knots", "learning_rate", "weight_decay")
+    values: dict[str, Any] = {name: getattr(params, name) for name in same} | {"epochs": params.updates}
+    whole = {"positive": False, "background_epochs": 0, "patience": 0, "keep": "best"}
+    return changed(settings(observations), **values, **whole)
 
 
 class Projection:

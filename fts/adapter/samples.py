@@ -100,7 +100,6 @@ def prepare(observations: Observations, device: torch.device) -> Samples:
     """The observations as float32 tensors, factorized into distinct positions and frames."""
     positions, row = np.unique(observations.x, axis=0, return_inverse=True)
     frames, column = np.unique(observations.t, return_inverse=True)
-    variance = float(observations.y.var())
     order = np.argsort(column, kind="stable")
     starts = np.searchsorted(column[order], np.arange(len(frames) + 1))
     grid = observations.grid
@@ -109,16 +108,10 @@ def prepare(observations: Observations, device: torch.device) -> Samples:
         kind = torch.float32 if array.dtype.kind == "f" else torch.int64
         return torch.as_tensor(np.ascontiguousarray(array), dtype=kind, device=device)
 
-    return Samples(
-        positions=tensor(positions),
-        frames=frames,
-        values=None if grid is None else tensor(grid.values.T),
-        y=tensor(observations.y[order]),
-        row=tensor(row.ravel()[order]),
-        column=tensor(column[order]),
-        starts=tensor(starts),
-        variance=variance,
-    )
+    values = None if grid is None else tensor(grid.values.T)
+    by_frame = (observations.y[order], row.ravel()[order], column[order], starts)
+    y, row, column, starts = (tensor(array) for array in by_frame)
+    return Samples(tensor(positions), frames, values, y, row, column, starts, float(observations.y.var()))
 
 
 def settings(observations: Observations) -> AdapterParams:
@@ -203,21 +196,16 @@ def _scattered_errors(observations: Observations, scales: list[float]) -> list[f
     x, t, y = observations.x[chosen], observations.t[chosen], observations.y[chosen]
     space = ((x[:, None] - x[None, :]) ** 2).sum(axis=2)
     time = ((t[:, None] - t[None, :]) / max(np.ptp(t), 1e-300)) ** 2
-    return [
-        min(
-            _kernel_leave_one_out(-(scale**2) * space / 2 - time / (2 * width**2), y - y.mean())
-            for width in _WIDTHS
-        )
-        for scale in scales
-    ]
+    y = y - y.mean()
 
+    def error(scale: float, width: float) -> float:
+        """Mean squared alpha_i / (K^-1)_ii with alpha = K^-1 y, over the kernel K and a nugget."""
+        K = np.exp(np.maximum(-(scale**2) * space / 2 - time / (2 * width**2), -700.0))
+        K[np.diag_indices_from(K)] += _NUGGET
+        inverse = np.linalg.inv(K)
+        return float(np.mean((inverse @ y / np.diag(inverse)) ** 2))
 
-def _kernel_leave_one_out(exponent: np.ndarray, y: np.ndarray) -> float:
-    """Mean squared alpha_i / (K^-1)_ii with alpha = K^-1 y, over K = exp(exponent) and a nugget."""
-    K = np.exp(np.maximum(exponent, -700.0))
-    K[np.diag_indices_from(K)] += _NUGGET
-    inverse = np.linalg.inv(K)
-    return float(np.mean((inverse @ y / np.diag(inverse)) ** 2))
+    return [min(error(scale, width) for width in _WIDTHS) for scale in scales]
 
 
 def _encode(points: np.ndarray, scale: float, rng: np.random.Generator) -> np.ndarray:

@@ -48,9 +48,8 @@ def train(
     A parameter that an update's loss does not depend on is left alone by it, weight decay included. Where
     the error is taken, `watch` is told the update and the error, while the parameters stand there.
     """
-    optimizer = torch.optim.AdamW(
-        parameters, lr=params.learning_rate, weight_decay=params.weight_decay, fused=True
-    )
+    rate, decay = params.learning_rate, params.weight_decay
+    optimizer = torch.optim.AdamW(parameters, lr=rate, weight_decay=decay, fused=True)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, params.epochs)
     keeper = _Keeper(parameters, params, variance)
     bar = tqdm(total=params.epochs, disable=not progress, delay=_BAR_DELAY, desc="fit", unit="update")

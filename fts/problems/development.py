@@ -89,10 +89,23 @@ def candidate_library(entry: Problem) -> Library:
 
 def _problems() -> tuple[Problem, ...]:
     transient = (
-        _line(name, title, truth, 2 * np.pi, duration, (200, 201), mean, waves)
+        (name, title, truth, 2 * np.pi, duration, (200, 201), mean, waves, 0.0)
         for name, title, truth, duration, mean, waves in _TRANSIENT
     )
-    chaotic = (_line(*entry, 0.0, _ROUGH, settling=_SETTLING) for entry in (*_CHAOTIC, *_WAVY))
+    chaotic = ((*row, 0.0, _ROUGH, _SETTLING) for row in (*_CHAOTIC, *_WAVY))
+    lines = (
+        Problem(
+            name,
+            title,
+            truth,
+            Domain((0.0,), (length,), 0.0, duration, (True,)),
+            shape,
+            terms="powers",
+            initial=partial(_waves, title, length, mean, waves),
+            solver=partial(_carried, settling=settling),
+        )
+        for name, title, truth, length, duration, shape, mean, waves, settling in (*transient, *chaotic)
+    )
     plane = Problem(
         "plane",
         "Drift and diffusion of two blobs on a plane",
@@ -101,37 +114,14 @@ def _problems() -> tuple[Problem, ...]:
         (51, 51, 61),
         solver=_drifting_blobs,
     )
-    return (*transient, *chaotic, plane)
+    return (*lines, plane)
 
 
-def _line(
-    name: str,
-    title: str,
-    truth: str,
-    length: float,
-    duration: float,
-    shape: tuple[int, int],
-    mean: float,
-    waves: tuple[float, ...],
-    settling: float = 0.0,
-) -> Problem:
-    """An equation on a circle that starts from a mean and waves, whose phases are drawn from the title."""
-
-    def initial(x: np.ndarray) -> np.ndarray:
-        phases = np.random.default_rng(list(title.encode())).uniform(0, 2 * np.pi, len(waves))
-        k = np.arange(1, len(waves) + 1)
-        return mean + np.sin(2 * np.pi / length * np.outer(x, k) + phases) @ np.array(waves)
-
-    return Problem(
-        name,
-        title,
-        truth,
-        Domain((0.0,), (length,), 0.0, duration, (True,)),
-        shape,
-        terms="powers",
-        initial=initial,
-        solver=partial(_carried, settling=settling),
-    )
+def _waves(title: str, length: float, mean: float, waves: tuple[float, ...], x: np.ndarray) -> np.ndarray:
+    """A mean and waves on a circle, whose phases are drawn from the title."""
+    phases = np.random.default_rng(list(title.encode())).uniform(0, 2 * np.pi, len(waves))
+    k = np.arange(1, len(waves) + 1)
+    return mean + np.sin(2 * np.pi / length * np.outer(x, k) + phases) @ np.array(waves)
 
 
 def _carried(entry: Problem, settling: float) -> Float[np.ndarray, "nx nt"]:

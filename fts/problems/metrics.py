@@ -69,13 +69,9 @@ def score_function(selected: Equation, truth: Equation, states: tuple[float, flo
         values = q(u) - q(u).mean()
     except ValueError:
         law, values = None, np.zeros_like(u)
-    return {
-        "exact": law is not None,
-        "f1": float(law is not None),
-        "e_xi": float(np.linalg.norm(values - true_values) / np.linalg.norm(true_values)),
-        "kappa": law[0] if law else None,
-        "m": law[1] if law else None,
-    }
+    error = float(np.linalg.norm(values - true_values) / np.linalg.norm(true_values))
+    kappa, m = law or (None, None)
+    return {"exact": law is not None, "f1": float(law is not None), "e_xi": error, "kappa": kappa, "m": m}
 
 
 def score_parts(selected: Equation, truth: Equation, states: tuple[float, float]) -> dict[str, Any]:
@@ -92,11 +88,8 @@ def score_parts(selected: Equation, truth: Equation, states: tuple[float, float]
     common = sum(families.get(k) == family for k, family in true_families.items())
     u = np.linspace(*states, 1001)
     errors = [1.0 if k not in parts else _function_error(parts[k], q, u, k) for k, q in true_parts.items()]
-    return {
-        "exact": families == true_families,
-        "f1": 2 * common / (len(families) + len(true_families)),
-        "e_xi": max(errors),
-    }
+    f1 = 2 * common / (len(families) + len(true_families))
+    return {"exact": families == true_families, "f1": f1, "e_xi": max(errors)}
 
 
 def field_error(field: Field, trajectory: Trajectory) -> float:

@@ -83,11 +83,8 @@ def problem(name: str) -> Problem:
     validation.require_type(str, name, "problem", f"give one of {', '.join(map(repr, table))}")
     if name not in table:
         # People write titles too: "kuramoto" is near "Kuramoto-Sivashinsky".
-        words = {
-            word.lower(): e.name
-            for e in reversed(table.values())
-            for word in (e.name, *re.split(r"[ -]", e.title))
-        }
+        titles = {e.name: (e.name, *re.split(r"[ -]", e.title)) for e in reversed(table.values())}
+        words = {word.lower(): known for known, parts in titles.items() for word in parts}
         near = difflib.get_close_matches(name.lower(), words, n=1, cutoff=0.5)
         hint = f"did you mean {words[near[0]]!r}? " if near else ""
         raise ValueError(f"unknown problem {name!r}: {hint}Known are {', '.join(table)}.")
@@ -161,15 +158,25 @@ def _advected_gaussian(entry: Problem) -> Float[np.ndarray, "nx ny nt"]:
 
 def _three_waves(mean: float, amplitude: float, x: np.ndarray) -> np.ndarray:
     """A positive state for the problems on [0, 1)."""
-    return mean + amplitude * (
-        0.30 * np.sin(2 * np.pi * x)
-        + 0.14 * np.cos(4 * np.pi * x - 0.35)
-        + 0.07 * np.sin(6 * np.pi * x + 0.60)
-    )
+    first, second = 0.30 * np.sin(2 * np.pi * x), 0.14 * np.cos(4 * np.pi * x - 0.35)
+    return mean + amplitude * (first + second + 0.07 * np.sin(6 * np.pi * x + 0.60))
 
 
 def _benchmarks() -> tuple[Problem, ...]:
     circle = Domain((0.0,), (1.0,), 0.0, 1.0, (True,))
+    further = (
+        ("decay", "Nonlinear diffusion with decay", "u_t = 0.1 D_xx(u^1.73) - 0.3 u", 0.5, 0.75, 1.0),
+        ("fisher", "Fisher reaction", "u_t = 0.01 u_xx + 3 u - 3 u^2", 1.0, 0.5, 1.0),
+        (
+            "saturation",
+            "Burgers with a saturating flux",
+            "u_t = 0.02 u_xx - D_x(u^2 / (1 + u^2))",
+            1.0,
+            1.1,
+            2.0,
+        ),
+    )
+    noisy = partial(Problem, terms="powers", group="noisy")
     return (
         Problem(
             "kdv",
@@ -215,58 +222,37 @@ def _benchmarks() -> tuple[Problem, ...]:
             initial=partial(_three_waves, 0.75, 1.0),
             solver=by_differences,
         ),
-        Problem(
-            "decay",
-            "Nonlinear diffusion with decay",
-            "u_t = 0.1 D_xx(u^1.73) - 0.3 u",
-            replace(circle, t1=0.5),
-            (192, 121),
-            group="further",
-            initial=partial(_three_waves, 0.75, 1.0),
-            solver=by_lines,
-        ),
-        Problem(
-            "fisher",
-            "Fisher reaction",
-            "u_t = 0.01 u_xx + 3 u - 3 u^2",
-            circle,
-            (192, 121),
-            group="further",
-            initial=partial(_three_waves, 0.5, 1.0),
-            solver=by_lines,
-        ),
-        Problem(
-            "saturation",
-            "Burgers with a saturating flux",
-            "u_t = 0.02 u_xx - D_x(u^2 / (1 + u^2))",
-            circle,
-            (192, 121),
-            group="further",
-            initial=partial(_three_waves, 1.1, 2.0),
-            solver=by_lines,
+        *(
+            Problem(
+                name,
+                title,
+                truth,
+                replace(circle, t1=duration),
+                (192, 121),
+                group="further",
+                initial=partial(_three_waves, mean, amplitude),
+                solver=by_lines,
+            )
+            for name, title, truth, duration, mean, amplitude in further
         ),
         # Equations, domains and grids on which WeakIdent was measured; the initial states are our own.
-        Problem(
+        noisy(
             "transport",
             "Transport with diffusion",
             "u_t = -u_x + 0.05 u_xx",
             replace(circle, t1=0.03),
             (256, 300),
-            terms="powers",
-            group="noisy",
             initial=lambda x: (
                 0.5 * np.sin(6 * np.pi * x) + 0.3 * np.cos(12 * np.pi * x + 1) + 0.2 * np.sin(20 * np.pi * x)
             ),
             solver=exact,
         ),
-        Problem(
+        noisy(
             "heat",
             "Heat",
             "u_t = 0.16 u_xx",
             Domain((-5.0,), (5.0,), 0.0, 0.5, (True,)),
             (240, 501),
-            terms="powers",
-            group="noisy",
             initial=lambda x: (
                 np.sin(3 * (2 * np.pi * x / 10))
                 + 0.8 * np.cos(7 * (2 * np.pi * x / 10) + 0.5)
@@ -274,25 +260,21 @@ def _benchmarks() -> tuple[Problem, ...]:
             ),
             solver=exact,
         ),
-        Problem(
+        noisy(
             "ks sines",
             "Kuramoto-Sivashinsky from sines",
             "u_t = -u*u_x - u_xx - u_xxxx",
             Domain((0.0,), (32 * np.pi,), 0.0, 150.0, (True,)),
             (256, 301),
-            terms="powers",
-            group="noisy",
             initial=lambda x: np.sin(x / 16) + 0.5 * np.cos(x / 8) + 0.3 * np.sin(5 * x / 16),
             solver=partial(spectral, step=0.025),
         ),
-        Problem(
+        noisy(
             "tall kdv",
             "Tall solitons",
             "u_t = -u*u_x - u_xxx",
             Domain((-np.pi,), (np.pi,), 0.0, 0.006, (True,)),
             (400, 601),
-            terms="powers",
-            group="noisy",
             # Two solitons, u = 3 c sech^2(sqrt(c)/2 (x - x0)), with speeds c = 625 and 256.
             initial=lambda x: 1875 / np.cosh(12.5 * (x + 2)) ** 2 + 768 / np.cosh(8 * (x + 1)) ** 2,
             solver=partial(spectral, step=1e-6),

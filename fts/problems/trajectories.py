@@ -70,10 +70,8 @@ def simulate(name: str, *, cache: bool = True) -> Trajectory:
             containers.remove_from_cache(path)
     trajectory = reference(entry)
     if cache:
-        header, arrays = {"problem": name}, {"u": trajectory.u}
-        containers.write_to_cache(
-            path, lambda path: containers.save_arrays(path, "trajectory", header, arrays)
-        )
+        content = {"problem": name}, {"u": trajectory.u}
+        containers.write_to_cache(path, lambda path: containers.save_arrays(path, "trajectory", *content))
     return trajectory
 
 
@@ -108,17 +106,8 @@ def observe(trajectory: Trajectory, protocol: str, *, seed: int, noise: float = 
         # Drawn on the whole grid, so that a denser subset contains the sparser one's very samples.
         draws = np.random.default_rng([seed, NOISE]).standard_normal((len(points), trajectory.t.size))
         y = y + noise * trajectory.u.std() * draws[row, frame]
-    return Observations(
-        x=x,
-        t=trajectory.t[frame],
-        y=y,
-        domain=trajectory.domain,
-        problem=trajectory.problem,
-        protocol=protocol,
-        seed=seed,
-        noise=float(noise),
-        source=trajectory.source,
-    )
+    origin = trajectory.problem, protocol, seed, float(noise), trajectory.source
+    return Observations(x, trajectory.t[frame], y, trajectory.domain, *origin)
 
 
 def _probed(
@@ -127,10 +116,7 @@ def _probed(
     """Positions of drifting probes, and what the trajectory is there, between the points of its grid."""
     domain = trajectory.domain
     x = probe_positions(domain, trajectory.t, int(probe.max()) + 1, seed)[probe, frame]
-    periods = [
-        extent if closed else None
-        for extent, closed in zip(domain.extents[:-1], domain.periodic, strict=True)
-    ]
+    periods = [e if closed else None for e, closed in zip(domain.extents[:-1], domain.periodic, strict=True)]
     return x, interpolate(trajectory.axes, periods, trajectory.u, x, frame)
 
 
@@ -139,9 +125,8 @@ def _on_grid(entry: Problem, u: np.ndarray) -> Trajectory:
 
 
 def _cache_path(entry: Problem) -> Path:
-    key = containers.content_key(
-        [entry.name, entry.domain.as_dict(), entry.shape, entry.truth, _GENERATOR_VERSION]
-    )
+    content = [entry.name, entry.domain.as_dict(), entry.shape, entry.truth, _GENERATOR_VERSION]
+    key = containers.content_key(content)
     return Path(platformdirs.user_cache_dir("fts")) / "trajectories" / f"{entry.name}-{key}.fts"
 
 
@@ -172,14 +157,8 @@ def read_trajectory(path: str | Path, name: str) -> Trajectory:
         )
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     t, u = _times(arrays, path), _field(arrays, entry, path)
-    return Trajectory(
-        _axes(arrays, entry),
-        t - t[0] + entry.domain.t0,
-        u,
-        entry.domain,
-        name,
-        f"{path.name} sha256:{digest}",
-    )
+    t, source = t - t[0] + entry.domain.t0, f"{path.name} sha256:{digest}"
+    return Trajectory(_axes(arrays, entry), t, u, entry.domain, name, source)
 
 
 def _times(arrays: Mapping[str, np.ndarray], path: Path) -> np.ndarray:
