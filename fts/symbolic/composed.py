@@ -17,20 +17,11 @@ import numpy as np
 from fts.domain import Domain
 from fts.fields.frozen import Field
 from fts.params.types import FieldParams
+from fts.symbolic import select
 from fts.symbolic.families import Form
 from fts.symbolic.occupation import PatchParams, StateSystem, spline_basis
 from fts.symbolic.search import SYMBOLIC, Candidate, SearchSystems, SymbolicParams, search
-from fts.symbolic.select import (
-    RunSystems,
-    Summand,
-    fit_numbers,
-    merge,
-    positive_states,
-    right_hand_side,
-    run_systems,
-    scaled_form,
-    stage_seconds,
-)
+from fts.symbolic.select import RunSystems, Summand, scaled_form
 
 
 @dataclass(frozen=True)
@@ -97,22 +88,21 @@ def select_terms(field: Field, params: ComposedParams, rng: np.random.Generator)
     """The sum of terms that held-out weak systems prefer."""
     marks = [time.process_time()]
     symbolic = replace(params.symbolic, patches=on_domain(params.symbolic.patches, params, field.domain))
-    systems = run_systems(field, symbolic, rng, params.orders)
+    systems = select.run_systems(field, symbolic, rng, params.orders)
     marks.append(time.process_time())
     sets = [orders for size in range(1, params.terms + 1) for orders in combinations(params.orders, size)]
-    proposed = [
-        (orders, [_proposals(order, orders, systems.searches, symbolic, params, rng) for order in orders])
-        for orders in sets
-    ]
+    params = replace(params, symbolic=symbolic)
+    pools = [[_proposals(order, orders, systems, params, rng) for order in orders] for orders in sets]
     marks.append(time.process_time())
-    sums = [tuple(map(Summand, orders, forms)) for orders, pools in proposed for forms in product(*pools)]
+    choices = [(orders, forms) for orders, pool in zip(sets, pools, strict=True) for forms in product(*pool)]
+    sums = [tuple(map(Summand, orders, forms)) for orders, forms in choices]
     refitted = [_compose(terms, systems, symbolic, params.joint_evaluations) for terms in sums]
     compared = [composed for composed in refitted if composed is not None]
     if not compared:
         raise ValueError("no expression explains u_t on the weak systems: enlarge the population")
     compared.sort(key=lambda composed: composed.score(symbolic.continuous.penalty))
     marks.append(time.process_time())
-    return ComposedSelection(compared[0], tuple(compared), stage_seconds(marks))
+    return ComposedSelection(compared[0], tuple(compared), select.stage_seconds(marks))
 
 
 def on_domain(patches: PatchParams, params: ComposedParams, domain: Domain) -> PatchParams:
@@ -141,34 +131,29 @@ def _compose(
     terms: tuple[Summand, ...], systems: RunSystems, params: SymbolicParams, evaluations: int
 ) -> Composed | None:
     """The terms refitted jointly, with their held-out risks; None where one has a pole."""
-    parts = fit_numbers(terms, systems.refit, params, evaluations=evaluations)
+    parts = select.fit_numbers(terms, systems.refit, params, evaluations=evaluations)
     if parts is None:
         return None
-    u = positive_states(systems.refit, params)
-    residuals = [right_hand_side(parts, system, u) - system.b for system in systems.validation]
+    u = select.positive_states(systems.refit, params)
+    residuals = [select.right_hand_side(parts, system, u) - system.b for system in systems.validation]
     sizes = [system.b @ system.b for system in systems.validation]
     return Composed(parts, tuple(float(r @ r / size) for r, size in zip(residuals, sizes, strict=True)))
 
 
 def _proposals(
-    order: int,
-    orders: tuple[int, ...],
-    searches: Sequence[SearchSystems],
-    symbolic: SymbolicParams,
-    params: ComposedParams,
-    rng: np.random.Generator,
+    order: int, orders: tuple[int, ...], systems: RunSystems, params: ComposedParams, rng: np.random.Generator
 ) -> list[Form]:
     """The families that explain d_x^order q(u) best, beside any functions behind the other orders."""
-    others = [other for other in orders if other != order]
+    others, symbolic = [other for other in orders if other != order], params.symbolic
 
     def rank(candidate: Candidate) -> float:
         assert candidate.form is not None
         return candidate.proposal_risk + symbolic.continuous.penalty * candidate.form.complexity
 
     results = []
-    for systems in searches:
-        three = (systems.fit, systems.generation, systems.validation)
+    for each in systems.searches:
+        three = (each.fit, each.generation, each.validation)
         alone = SearchSystems(*(project_out(system, order, others, params.stand_in) for system in three))
         results.append(search(alone, symbolic, rng))
-    pool = sorted(merge(tuple(results), symbolic), key=rank)
+    pool = sorted(select.merge(tuple(results), symbolic), key=rank)
     return [scaled_form(candidate) for candidate in pool[: params.partners]]

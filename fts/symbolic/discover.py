@@ -130,14 +130,13 @@ def thaw(form: Form, field: Field, observations: Observations, params: ThawParam
     """The numbers of `form` that fit the observations best, with their standard errors."""
     problem, amplitudes = _prepare(form, field, observations, params)
     unknowns = np.concatenate([form.parameters, amplitudes])
-    residual, tangents = _linearize(problem, unknowns)
-    precision = np.concatenate([np.zeros(form.parameters.size), problem.spread**-2.0])
+    (residual, tangents), precision = _linearize(problem, unknowns), problem.precision
     for _ in range(params.iterations):
         # The noise is what the residual shows; where there is none, rounding of the integrator.
         variance = max(float(np.mean(residual**2)), params.least_noise**2)
         normal = tangents.T @ tangents / variance + np.diag(precision)
         step = np.linalg.solve(normal, tangents.T @ residual / variance - precision * unknowns)
-        moved = _line_search(problem, unknowns, step, residual, precision, variance)
+        moved = _line_search(problem, unknowns, step, residual, variance)
         if moved is None:
             break
         small = np.abs(moved[0] - unknowns).max() < params.tolerance
@@ -189,7 +188,7 @@ class _Problem:
     waves: np.ndarray  # [points, 2 k + 1], the initial state is waves @ amplitudes
     at_sensors: np.ndarray  # [sensors, points]
     second: np.ndarray  # second derivative, [points, points]
-    spread: np.ndarray  # prior deviations of the amplitudes
+    precision: np.ndarray  # prior, of the unknowns: numbers of the form, then amplitudes
     fastest: float  # largest eigenvalue of -second
     floor: float
 
@@ -219,7 +218,7 @@ def _prepare(
         waves=full[:, : 2 * k + 1],
         at_sensors=_fourier_basis(sensors, (n - 1) // 2) @ inverse,
         second=-(full * numbers**2) @ inverse,
-        spread=spread,
+        precision=np.concatenate([np.zeros(form.parameters.size), spread**-2.0]),
         fastest=float(numbers.max() ** 2),
         floor=params.least_state,
     )
@@ -229,23 +228,17 @@ def _prepare(
 def _fourier_basis(x: np.ndarray, k: int) -> np.ndarray:
     """1, sin 2 pi x, cos 2 pi x, ..., sin 2 pi k x, cos 2 pi k x as columns."""
     angles = 2 * np.pi * np.outer(x, np.arange(1, k + 1))
-    return np.column_stack(
-        [np.ones(x.size), np.stack([np.sin(angles), np.cos(angles)], axis=2).reshape(x.size, -1)]
-    )
+    pairs = np.stack([np.sin(angles), np.cos(angles)], axis=2)
+    return np.column_stack([np.ones(x.size), pairs.reshape(x.size, -1)])
 
 
 def _line_search(
-    problem: _Problem,
-    unknowns: np.ndarray,
-    step: np.ndarray,
-    residual: np.ndarray,
-    precision: np.ndarray,
-    variance: float,
+    problem: _Problem, unknowns: np.ndarray, step: np.ndarray, residual: np.ndarray, variance: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """The step, halved until samples and prior are fitted no worse; None when no step is."""
 
     def loss(at: np.ndarray, residual: np.ndarray) -> float:
-        return float(residual @ residual) / variance + float(precision @ at**2)
+        return float(residual @ residual) / variance + float(problem.precision @ at**2)
 
     now = loss(unknowns, residual)
     for halving in range(_HALVINGS):

@@ -13,16 +13,8 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float
 
-from fts.equations.algebra import (
-    LARGEST_EXPONENT,
-    MOST_MONOMIALS,
-    add,
-    constant,
-    multiply,
-    power,
-    scale,
-    state,
-)
+from fts.equations import algebra
+from fts.equations.algebra import LARGEST_EXPONENT, MOST_MONOMIALS
 from fts.equations.expressions import STATE, Expression, Factor
 from fts.equations.grammar import TermError
 from fts.symbolic.trees import OPERATORS, Tree
@@ -110,7 +102,9 @@ class Form:
     def expression(self) -> Expression:
         """The form in the package's algebra, for equations and printing."""
         above, below = _expression(self.numerator), _expression(self.denominator)
-        return multiply(above, power(add(constant(1.0), below), -1.0)) if self.denominator else above
+        if not self.denominator:
+            return above
+        return algebra.multiply(above, algebra.power(algebra.add(algebra.constant(1.0), below), -1.0))
 
     def __str__(self) -> str:
         above = str(_expression(self.numerator))
@@ -218,7 +212,8 @@ def _collected(pairs: list[tuple[float, float]]) -> Powers:
 
 
 def _expression(powers: Powers) -> Expression:
-    return add(*(scale(state(e) if e else constant(1.0), c) for e, c in powers))
+    terms = ((algebra.state(e) if e else algebra.constant(1.0), c) for e, c in powers)
+    return algebra.add(*(algebra.scale(term, c) for term, c in terms))
 
 
 def _sum(powers: Powers, u: np.ndarray) -> np.ndarray:

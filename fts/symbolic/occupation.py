@@ -10,7 +10,7 @@ candidate costs its values on some thousand states and one small product, howeve
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
@@ -39,20 +39,17 @@ class PatchParams:
     @property
     def proposal(self) -> WeakParams:
         """A system that fits or generates during a search."""
-        return self._weak(self.search_half_widths, self.small)
+        return WeakParams(self.search_half_widths, self.small, self.quadrature, self.smoothness)
 
     @property
     def judging(self) -> WeakParams:
         """A system that validates, in a search or at the end."""
-        return self._weak(self.search_half_widths, self.large)
+        return replace(self.proposal, patches=self.large)
 
     @property
     def refit(self) -> WeakParams:
         """The independent system on which continuous parameters are fitted."""
-        return self._weak(self.refit_half_widths, self.small)
-
-    def _weak(self, half_widths: tuple[float, float], patches: tuple[int, int]) -> WeakParams:
-        return WeakParams(half_widths, patches, self.quadrature, self.smoothness)
+        return replace(self.proposal, half_widths=self.refit_half_widths)
 
 
 @dataclass(frozen=True)
@@ -81,9 +78,9 @@ class StateSystem:
 
 def state_systems(
     field: Field,
-    geometries: Sequence[tuple[WeakParams, Float[np.ndarray, " d1"]]],
+    geometries: Sequence[tuple[WeakParams, np.ndarray]],
     states: int,
-    orders: tuple[int, ...] = (2,),
+    orders: Sequence[int] = (2,),
 ) -> list[StateSystem]:
     """One system per geometry and phase, all on one grid of states that covers the field's values."""
     values = [_values(field, params, phase) for params, phase in geometries]
@@ -130,10 +127,8 @@ def _values(field: Field, params: WeakParams, phase: np.ndarray) -> np.ndarray:
 
 def _weights(params: WeakParams, orders: tuple[int, int]) -> np.ndarray:
     """Quadrature weights of the differentiated test function at the nodes of one patch."""
-    x, t = (
-        weights(h, n, params.power, order, params.rule)
-        for h, n, order in zip(params.half_widths, params.nodes, orders, strict=True)
-    )
+    axes = zip(params.half_widths, params.nodes, orders, strict=True)
+    x, t = (weights(h, n, params.power, order, params.rule) for h, n, order in axes)
     return np.outer(x, t).ravel()
 
 

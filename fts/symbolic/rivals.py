@@ -13,7 +13,7 @@ import shutil
 import sys
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
@@ -178,10 +178,8 @@ def operon_front(target: Target, params: OperonParams, seed: int) -> tuple[Front
         # An individual without the variable is one of the population; it is dropped as a constant below.
         warnings.filterwarnings("ignore", message="Model contains no variables")
         regressor.fit(target.u[:, None], target.q)
-        texts = {
-            regressor.get_model_string(individual.Genotype, params.digits, ["u"]): individual.Genotype.Length
-            for individual in regressor.individuals_
-        }
+        trees = [individual.Genotype for individual in regressor.individuals_]
+        texts = {regressor.get_model_string(tree, params.digits, ["u"]): tree.Length for tree in trees}
     return front_of(texts, target)
 
 
@@ -204,16 +202,11 @@ def missing() -> str:
 
 def settings(params: PySRParams, seed: int) -> dict[str, Any]:
     """The keyword arguments of PySRRegressor; serial, so that a seed fixes the run."""
-    return {
-        "model_selection": params.model_selection,
-        "niterations": params.niterations,
-        "populations": params.populations,
-        "population_size": params.population_size,
-        "binary_operators": list(params.operators),
-        "constraints": {"^": (-1, params.exponent_complexity)},  # any base
-        "maxsize": params.maxsize,
-        "maxdepth": params.maxdepth,
-        "parsimony": params.parsimony,
+    values = asdict(params)
+    operators, exponent = values.pop("operators"), values.pop("exponent_complexity")
+    return values | {
+        "binary_operators": list(operators),
+        "constraints": {"^": (-1, exponent)},  # any base
         "random_state": seed,
         "deterministic": True,
         "parallelism": "serial",
@@ -224,9 +217,7 @@ def settings(params: PySRParams, seed: int) -> dict[str, Any]:
     }
 
 
-def pysr_function(
-    target: Target, params: PySRParams, seed: int, regressor: Any | None = None
-) -> Expression | None:
+def pysr_function(target: Target, params: PySRParams, seed: int, regressor: Any = None) -> Expression | None:
     """The function PySR settles on; None when it is no function of the package's grammar.
 
     PySR starts Julia when it is imported, so it is imported here alone, and `missing` says why it cannot be.
@@ -249,13 +240,10 @@ def _coefficients(system: StateSystem, basis: np.ndarray, params: TargetParams) 
     A = system.on_states[2] @ basis
     size = np.linalg.norm(A)
     second = np.diff(np.eye(params.basis), 2, axis=0)
-    rows = [
-        A / size,
-        np.sqrt(params.curvature_penalty) * second,
-        np.full((1, params.basis), np.sqrt(params.offset_penalty)),
-    ]
+    offset = np.full((1, params.basis), np.sqrt(params.offset_penalty))
+    rows = np.concatenate([A / size, np.sqrt(params.curvature_penalty) * second, offset])
     right = np.concatenate([system.b / size, np.zeros(len(second) + 1)])
-    return np.linalg.lstsq(np.concatenate(rows), right, rcond=None)[0]
+    return np.linalg.lstsq(rows, right, rcond=None)[0]
 
 
 def _range(field: Field, params: TargetParams) -> tuple[float, float]:

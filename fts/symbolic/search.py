@@ -130,9 +130,8 @@ def evaluate_candidate(tree: Tree, systems: SearchSystems, params: SymbolicParam
     scale = systems.fit.scale(q)
     if scale == 0.0:  # protection has flattened it on these states
         return Candidate(tree, 0.0, None, np.inf, np.inf)
-    return Candidate(
-        tree, scale, form, systems.generation.risk(scale * q), systems.validation.risk(scale * q)
-    )
+    risks = (system.risk(scale * q) for system in (systems.generation, systems.validation))
+    return Candidate(tree, scale, form, *risks)
 
 
 def _offspring(population: list[Candidate], params: SymbolicParams, rng: np.random.Generator) -> list[Tree]:
@@ -169,10 +168,7 @@ def _representatives(known: dict[Tree, Candidate]) -> dict[str, Candidate]:
 
 
 def _describe(population: list[Candidate], known: dict[Tree, Candidate]) -> Generation:
-    return Generation(
-        best_risk=population[0].risk,
-        risks=tuple(candidate.risk for candidate in population),
-        nodes=tuple(candidate.tree.nodes for candidate in population),
-        best=str(population[0].tree),
-        families=len({candidate.form.family for candidate in known.values() if candidate.form is not None}),
-    )
+    best, risks = population[0], tuple(candidate.risk for candidate in population)
+    nodes = tuple(candidate.tree.nodes for candidate in population)
+    families = {candidate.form.family for candidate in known.values() if candidate.form is not None}
+    return Generation(best.risk, risks, nodes, str(best.tree), len(families))

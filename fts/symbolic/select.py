@@ -18,14 +18,7 @@ from fts.fields.frozen import Field
 from fts.params.types import WeakParams
 from fts.symbolic.families import Form
 from fts.symbolic.occupation import StateSystem, state_systems
-from fts.symbolic.search import (
-    Candidate,
-    ContinuousParams,
-    SearchResult,
-    SearchSystems,
-    SymbolicParams,
-    search,
-)
+from fts.symbolic.search import Candidate, SearchResult, SearchSystems, SymbolicParams, search
 
 
 @dataclass(frozen=True)
@@ -150,7 +143,7 @@ def fit_numbers(
     u, size = positive_states(system, params), np.linalg.norm(system.b)
     rows = weighted or (lambda values: values / size)
     ends = np.cumsum([term.form.parameters.size for term in terms])[:-1]
-    low, high = np.concatenate([_bounds(term.form, params.continuous) for term in terms], axis=1)
+    low, high = np.concatenate([_bounds(term.form, params) for term in terms], axis=1)
     start = np.clip(np.concatenate([term.form.parameters for term in terms]), low, high)
 
     def with_numbers(values: Float[np.ndarray, " n"]) -> tuple[Summand, ...]:
@@ -206,14 +199,11 @@ def _has_pole(form: Form, u: np.ndarray) -> bool:
     return bool(below.min() < 1e-3 * max(1.0, float(np.abs(below).max())))
 
 
-def _bounds(form: Form, params: ContinuousParams) -> np.ndarray:
+def _bounds(form: Form, params: SymbolicParams) -> np.ndarray:
     """Lower and upper bounds of exponents, of scales (the numerator's coefficients), of other constants."""
-    above = sum(2 if exponent else 1 for exponent, _ in form.numerator)
-    coefficients = [
-        params.scale_bounds if i < above else params.constant_bounds for i in range(form.parameters.size)
-    ]
-    kinds = [
-        params.exponent_bounds if exponent else bounds
-        for exponent, bounds in zip(form.is_exponent, coefficients, strict=True)
-    ]
-    return np.array(kinds).T
+    limits, parts = params.continuous, (form.numerator, form.denominator)
+    bounds = []
+    for part, coefficient in zip(parts, (limits.scale_bounds, limits.constant_bounds), strict=True):
+        for exponent, _ in part:
+            bounds += [coefficient, limits.exponent_bounds] if exponent else [coefficient]
+    return np.array(bounds).T

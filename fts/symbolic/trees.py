@@ -16,7 +16,8 @@ from fts.equations import grammar
 from fts.equations.expressions import number_text
 from fts.equations.grammar import TermError
 
-OPERATORS = ("+", "-", "*", "/")
+_OPERATIONS = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}
+OPERATORS = tuple(_OPERATIONS)
 _TRIES = 8  # before a variation that breaks the limits gives up and keeps its parent
 
 
@@ -155,15 +156,10 @@ def within_limits(tree: Tree, params: TreeParams) -> bool:
 def _values(tree: Tree, u: np.ndarray, protection: ProtectionParams) -> np.ndarray:
     if tree.op in OPERATORS:
         left, right = (_values(part, u, protection) for part in tree.parts)
-        if tree.op == "+":
-            values = left + right
-        elif tree.op == "-":
-            values = left - right
-        elif tree.op == "*":
-            values = left * right
-        else:
+        if tree.op == "/":
             floor = protection.denominator_floor
-            values = left / np.where(np.abs(right) < floor, np.copysign(floor, right), right)
+            right = np.where(np.abs(right) < floor, np.copysign(floor, right), right)
+        values = _OPERATIONS[tree.op](left, right)
     elif tree.op == "u":
         values = u
     elif tree.op == "c":
@@ -184,23 +180,17 @@ def _tree(node: grammar.Node, text: str) -> Tree:
             return state_power(_number(exponent, text))
         case grammar.Product((grammar.Number(-1.0), grammar.Number(value))):
             return constant(-value)
-        case grammar.Sum(parts):
+        case grammar.Sum(parts) | grammar.Product(parts):
             tree = _tree(parts[0], text)
             for part in parts[1:]:
-                match part:
-                    case grammar.Product((grammar.Number(-1.0), subtrahend)):
-                        tree = Tree("-", parts=(tree, _tree(subtrahend, text)))
-                    case _:
-                        tree = Tree("+", parts=(tree, _tree(part, text)))
-            return tree
-        case grammar.Product(parts):
-            tree = _tree(parts[0], text)
-            for part in parts[1:]:
-                match part:
-                    case grammar.Power(divisor, grammar.Number(-1.0)):
-                        tree = Tree("/", parts=(tree, _tree(divisor, text)))
-                    case _:
-                        tree = Tree("*", parts=(tree, _tree(part, text)))
+                match node, part:
+                    case grammar.Sum(), grammar.Product((grammar.Number(-1.0), other)):
+                        op = "-"
+                    case grammar.Product(), grammar.Power(other, grammar.Number(-1.0)):
+                        op = "/"
+                    case _, other:
+                        op = "+" if isinstance(node, grammar.Sum) else "*"
+                tree = Tree(op, parts=(tree, _tree(other, text)))
             return tree
     raise TermError(f"{text!r} is no tree of q(u): use u, numbers, u^p, +, -, * and /")
 
