@@ -108,7 +108,7 @@ class _Pencil:
         penalty = params.coefficient_ridge * shares + params.smoothness * (1 - shares) / weight
         self.penalty = torch.as_tensor(np.maximum(penalty, 1e-14), device=where)
         inverse = torch.linalg.pinv(self.Z)
-        self.matrix = (inverse.T * self.penalty) @ inverse  # mu K + rho B
+        self.matrix = (inverse.T * self.penalty) @ inverse  # mu K + rho B, what C is penalized by
 
     def solve(self, G: Tensor, right: Tensor) -> Tensor:
         """C with G C B + mu C K + rho C B = right."""
@@ -118,10 +118,6 @@ class _Pencil:
         rotated = U.T @ (right @ self.Z)
         divided = rotated / (values.clamp_min(0.0)[:, None] * self.share + self.penalty)
         return U @ divided @ self.Z.T
-
-    def penalize(self, C: Tensor) -> Tensor:
-        """mu C K + rho C B."""
-        return C @ self.matrix
 
 
 class _Grid:
@@ -182,13 +178,13 @@ class _Scattered:
         # The last C helps while the features change slowly; after a leap it is worse than nothing.
         if self.C is not None and (target - predict(self.C)).square().sum() < target.square().sum():
             C = self.C
-        residual = adjoint(target - predict(C)) - pencil.penalize(C)
+        residual = adjoint(target - predict(C)) - C @ pencil.matrix
         step = direction = pencil.solve(gram, residual)
         inner = (residual * step).sum()
         for _ in range(_CG_STEPS):
             if inner <= goal:
                 break
-            image = adjoint(predict(direction)) + pencil.penalize(direction)
+            image = adjoint(predict(direction)) + direction @ pencil.matrix
             length = inner / (direction * image).sum()
             C, residual = C + length * direction, residual - length * image
             step = pencil.solve(gram, residual)

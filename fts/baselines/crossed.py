@@ -47,20 +47,16 @@ def crossed(
     observations: Observations, library: Library, params: CrossedParams, rng: np.random.Generator
 ) -> Selection:
     """The equation one selector reads off one field; only the weak STRidge draws from `rng`."""
-    field = _field(observations, params)
+    if params.spectral is not None and params.field is None:
+        field = reconstruct(observations, params.spectral)
+    elif params.field is not None and params.spectral is None:
+        field = obtain_frozen(observations, params.field)
+    else:
+        raise ValueError("give either `spectral` or `field`: a selector reads one field")
     began = time.process_time()
     selection = _select(field, library, params, rng)
     seconds = {"fit": field.made.seconds, "select": round(time.process_time() - began, 4)}
     return replace(selection, method=params.selector, field=field, seconds=seconds)
-
-
-def _field(observations: Observations, params: CrossedParams) -> FrozenField:
-    if (params.spectral is None) == (params.field is None):
-        raise ValueError("give either `spectral` or `field`: a selector reads one field")
-    if params.spectral is not None:
-        return reconstruct(observations, params.spectral)
-    assert params.field is not None
-    return obtain_frozen(observations, params.field)
 
 
 def _select(

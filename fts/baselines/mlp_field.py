@@ -48,9 +48,10 @@ class MLPField(PointField):
     def __post_init__(self) -> None:
         if self.activation not in _ACTIVATIONS:
             raise ValueError(f"unknown activation {self.activation!r}: take {' or '.join(_ACTIVATIONS)}")
-        if self.weights[0].shape[0] != self.domain.dimension + 1 or self.weights[-1].shape[1] != 1:
+        inputs, outputs = self.weights[0].shape[0], self.weights[-1].shape[1]
+        if inputs != self.domain.dimension + 1 or outputs != 1:
             raise ValueError(
-                f"layers from {self.weights[0].shape[0]} inputs to {self.weights[-1].shape[1]} outputs "
+                f"layers from {inputs} inputs to {outputs} outputs "
                 f"cannot describe a field on {self.domain.dimension} spatial axes: take one more, give one"
             )
 

@@ -61,14 +61,11 @@ def pysindy_weak_system(
     degree = max(int(term.q.degree or 1) for term in library)
     u = field.on_grid(*axes)[..., None]
     with _legacy_seed(seed):
+        grid, order = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1), max(library.order, 1)
+        patches = {"K": int(np.prod(params.patches)), "H_xt": list(params.half_widths), "p": params.power}
+        powers = pysindy.PolynomialLibrary(degree=degree, include_bias=False)
         weak = pysindy.WeakPDELibrary(
-            pysindy.PolynomialLibrary(degree=degree, include_bias=False),
-            derivative_order=max(library.order, 1),
-            spatiotemporal_grid=np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1),
-            include_bias=True,
-            K=int(np.prod(params.patches)),
-            H_xt=list(params.half_widths),
-            p=params.power,
+            powers, derivative_order=order, spatiotemporal_grid=grid, include_bias=True, **patches
         )
         weak.fit([u])
     theta = np.asarray(weak.transform([u])[0])

@@ -12,16 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fts.baselines import stridge
 from fts.baselines.registry import register
 from fts.baselines.spectral import SPECTRAL, SpectralParams, reconstruct
-from fts.baselines.stridge import (
-    STRidgeParams,
-    StrongRegressionParams,
-    WeakRegressionParams,
-    select_strong,
-    select_weak,
-    strong_system,
-)
+from fts.baselines.stridge import STRidgeParams, StrongRegressionParams, WeakRegressionParams
 from fts.equations.terms import Library
 from fts.fields.frozen import Field, FrozenField
 from fts.fitting import obtain_frozen
@@ -93,19 +87,13 @@ def _wsindy(weak: WeakParams, threshold: float) -> WSINDyParams:
 THRESHOLDS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 2.0, 5.0)
 # The patches WSINDy may take: those of our own weak systems, or wide ones, a tenth of space and a sixth of
 # time to either side (a fifth each in 2D).
+_WIDE = {
+    "kdv": WeakParams(half_widths=(6.0, 20 / 6), patches=(20, 15), nodes=(64, 64), power=8),
+    "ks": WeakParams(half_widths=(3.2 * math.pi, 100 / 6), patches=(20, 15), nodes=(64, 128), power=8),
+    "ad": WeakParams(half_widths=(2.0, 2.0, 1.2), patches=(8, 8, 5), nodes=(24, 24, 16), power=8),
+}
 PATCHES: dict[str, dict[str, WeakParams]] = {
-    "kdv": {
-        "ours": PAPER["kdv"].weak,
-        "wide": WeakParams(half_widths=(6.0, 20 / 6), patches=(20, 15), nodes=(64, 64), power=8),
-    },
-    "ks": {
-        "ours": PAPER["ks"].weak,
-        "wide": WeakParams(half_widths=(3.2 * math.pi, 100 / 6), patches=(20, 15), nodes=(64, 128), power=8),
-    },
-    "ad": {
-        "ours": REFINED["ad"],
-        "wide": WeakParams(half_widths=(2.0, 2.0, 1.2), patches=(8, 8, 5), nodes=(24, 24, 16), power=8),
-    },
+    name: {"ours": REFINED.get(name, PAPER[name].weak), "wide": wide} for name, wide in _WIDE.items()
 }
 # Thresholds and patches as chosen on the development seeds: book/records/candidates.json. WSINDy's margin was
 # compared with none on the same seeds before that (27 exact recoveries of 30 on our patches, 26 without); the
@@ -163,7 +151,7 @@ def pde_find(
     """The equation thresholded ridge reads off the reconstruction's derivatives; `rng` is not used."""
     field = reconstruct(observations, params.spectral)
     began = time.process_time()
-    return _timed(select_strong(field, library, params.regression), "PDE-FIND", field, began)
+    return _timed(stridge.select_strong(field, library, params.regression), "PDE-FIND", field, began)
 
 
 @register("WSINDy", WSINDyParams, WSINDY)
@@ -177,7 +165,7 @@ def wsindy(
     """
     field = reconstruct(observations, params.spectral)
     began = time.process_time()
-    return _timed(select_weak(field, library, params.regression, rng), "WSINDy", field, began)
+    return _timed(stridge.select_weak(field, library, params.regression, rng), "WSINDy", field, began)
 
 
 def interior(field: Field, n: int, rng: np.random.Generator, margin: float = 0.02) -> np.ndarray:
@@ -191,7 +179,7 @@ def _unit_system(
     field: FrozenField, library: Library, points: int, rng: np.random.Generator
 ) -> tuple[sparse.NormalSystem, float]:
     """The strong system with unit columns and b of length one, and the length b had."""
-    A, b = strong_system(field, library, interior(field, points, rng))
+    A, b = stridge.strong_system(field, library, interior(field, points, rng))
     size = float(np.linalg.norm(b)) or 1.0
     return sparse.normalize(A, b / size), size
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from fts.domain import Domain
@@ -110,14 +110,9 @@ def bases(domain: Domain, waves: tuple[int, int], params: SpectralParams) -> Bas
     """So many waves along every spatial axis and in time, continued beyond the axes that do not close."""
     low, periodic = (*domain.low, domain.t0), (*domain.periodic, False)
     counts = (*(waves[0] for _ in domain.low), waves[1])
-    periods = [
-        extent if closes else params.continuation * extent
-        for extent, closes in zip(domain.extents, periodic, strict=True)
-    ]
-    return tuple(
-        Basis(start, start + period, True, 2 * count + 1)
-        for start, period, count in zip(low, periods, counts, strict=True)
-    )
+    factors = (1.0 if closes else params.continuation for closes in periodic)
+    axes = zip(low, domain.extents, factors, counts, strict=True)
+    return tuple(Basis(start, start + c * extent, True, 2 * n + 1) for start, extent, c, n in axes)
 
 
 def functions(bases: Bases, points: Float[np.ndarray, "n axes"]) -> Float[np.ndarray, "n K"]:
@@ -159,7 +154,7 @@ def solve_grid(observations: Observations, bases: Bases, penalty: float) -> Floa
     the matrix in space is one, too. With A = U S V^T they are V (f / S) U^T y, f = S^2 / (S^2 + n penalty).
     """
     grid = _grid(observations)
-    space, temporal = _space(grid, bases[:-1]), _time(grid, bases[-1:])
+    space, temporal = _space(grid, bases[:-1]), _decompose(functions(bases[-1:], grid.frames[:, None]))
     s = np.multiply.outer(space.s, temporal.s)
     projected = space.U.T @ (grid.values - observations.y.mean()) @ temporal.U
     return space.V @ (projected * s / (s**2 + len(observations) * penalty)) @ temporal.V.T
@@ -175,7 +170,8 @@ def grid_leave_one_out(
     times = inner_times(observations.domain, grid.frames, params.ends)
     # Many series share their functions of space or of time: each of these is decomposed once.
     space = {each: _space(grid, each) for each in {bases[:-1] for bases in series.values()}}
-    temporal = {each: _time(grid, each) for each in {bases[-1:] for bases in series.values()}}
+    halves, frames = {bases[-1:] for bases in series.values()}, grid.frames[:, None]
+    temporal = {each: _decompose(functions(each, frames)) for each in halves}
     errors = {}
     for waves, bases in series.items():
         left, right = space[bases[:-1]], temporal[bases[-1:]]
@@ -201,11 +197,10 @@ def scattered_leave_one_out(
     scored = inner_places(domain, x, params.ends), inner_times(domain, t, params.ends)
     errors = {}
     for waves, bases in series.items():
-        factor, coefficients = _normal_fit(observations, bases, params.penalty)
-        errors[waves] = sum(
-            float(np.square(_groups_left_out(observations, bases, factor, coefficients, group))[mask].mean())
-            for group, mask in zip((sensors, times), scored, strict=True)
-        )
+        fitted = _normal_fit(observations, bases, params.penalty)
+        pairs = zip((sensors, times), scored, strict=True)
+        left_out = ((_groups_left_out(observations, bases, fitted, group), mask) for group, mask in pairs)
+        errors[waves] = sum(float(np.square(error)[mask].mean()) for error, mask in left_out)
     return errors
 
 
@@ -249,14 +244,9 @@ def _space(grid: SensorGrid, bases: Bases) -> _Factor:
     product = _Factor(np.ones((1, 1)), np.ones(1), np.ones((1, 1)))
     for basis, axis in zip(bases, grid.axes, strict=True):
         factor = _decompose(functions((basis,), axis[:, None]))
-        product = _Factor(
-            np.kron(product.U, factor.U), np.kron(product.s, factor.s), np.kron(product.V, factor.V)
-        )
+        pairs = ((product.U, factor.U), (product.s, factor.s), (product.V, factor.V))
+        product = _Factor(*(np.kron(left, right) for left, right in pairs))
     return product
-
-
-def _time(grid: SensorGrid, bases: Bases) -> _Factor:
-    return _decompose(functions(bases, grid.frames[:, None]))
 
 
 def _decompose(matrix: np.ndarray) -> _Factor:
@@ -294,15 +284,11 @@ def _normal_fit(observations: Observations, bases: Bases, penalty: float) -> tup
 
 
 def _groups_left_out(
-    observations: Observations,
-    bases: Bases,
-    factor: np.ndarray,
-    coefficients: np.ndarray,
-    group: Int[np.ndarray, " n"],
+    observations: Observations, bases: Bases, fitted: tuple[np.ndarray, np.ndarray], group: np.ndarray
 ) -> Float[np.ndarray, " n"]:
     """The error at every sample, predicted without the samples of its group; H = W W^T with W = A L^-T."""
     y, points = observations.y - observations.y.mean(), _points(observations)
-    errors = np.empty_like(y)
+    (factor, coefficients), errors = fitted, np.empty_like(y)
     counts = np.bincount(group)
     alone = np.flatnonzero(counts[group] == 1)
     together = [np.flatnonzero(group == each) for each in np.flatnonzero(counts > 1)]

@@ -63,9 +63,8 @@ def select_weak(
 ) -> Selection:
     """The terms that survive on one weak system, refit by ridge on a second one with patches elsewhere."""
     inner = replace(field, domain=inner_domain(field.domain, params.margin))
-    first, second = (
-        assemble(inner, library, params.weak, phase) for phase in phases(rng, 2, field.domain.dimension)
-    )
+    shifts = phases(rng, 2, field.domain.dimension)
+    first, second = (assemble(inner, library, params.weak, phase) for phase in shifts)
     kept = survivors(first.A, first.b, params.stridge)
     xi = sparse.refit(second.A, second.b, kept, params.stridge.refit_ridge)
     return Selection(library, xi, "weak STRidge", field=field)
@@ -84,9 +83,7 @@ def strong_rows(
 ) -> tuple[Float[np.ndarray, "m J"], Float[np.ndarray, " m"]]:
     """Every term of the library and u_t on a grid, from the field's exact derivatives."""
     axes = inner_axes(field.domain, params.grid, params.margin)
-    return _system(
-        field, library, lambda alpha, order: field.on_grid(*axes, alpha=alpha, order=order).ravel()
-    )
+    return _system(field, library, lambda a, k: field.on_grid(*axes, alpha=a, order=k).ravel())
 
 
 def strong_system(
@@ -111,10 +108,8 @@ def inner_domain(domain: Domain, margin: float) -> Domain:
     """The box without a margin at both ends of time and of every axis that does not close."""
     if not 0 <= margin < 0.5:
         raise ValueError(f"margin {margin}: leave out less than half of an axis at either end")
-    *cuts, late = (
-        0.0 if periodic else margin * extent
-        for extent, periodic in zip(domain.extents, (*domain.periodic, False), strict=True)
-    )
+    closed = (*domain.periodic, False)
+    *cuts, late = (0.0 if closes else margin * e for e, closes in zip(domain.extents, closed, strict=True))
     low = tuple(end + cut for end, cut in zip(domain.low, cuts, strict=True))
     high = tuple(end - cut for end, cut in zip(domain.high, cuts, strict=True))
     return Domain(low, high, domain.t0 + late, domain.t1 - late, domain.periodic)

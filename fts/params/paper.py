@@ -92,16 +92,11 @@ PROJECTED = ProjectedParams(
 def _adapter(
     rank: int, width: int, knots: int, epochs: int, scale: float, ramp: tuple[int, int]
 ) -> AdapterParams:
+    model = ModelParams(
+        rank=rank, width=width, depth=3, knots=knots, fourier_rows=64, coordinate_scale=scale, positive=False
+    )
     return AdapterParams(
-        ModelParams(
-            rank=rank,
-            width=width,
-            depth=3,
-            knots=knots,
-            fourier_rows=64,
-            coordinate_scale=scale,
-            positive=False,
-        ),
+        model,
         PenaltyParams(
             ramp_start=ramp[0],
             ramp_length=ramp[1],

@@ -255,9 +255,8 @@ def _usable(u: np.ndarray) -> bool:
     tail = np.abs(np.fft.rfft(u, axis=0))
     resolved = tail[_GRID // 3 :].max() <= _RESOLVED * tail[1:].max()
     deviation = (u - u[:, :1].mean()).std(axis=0)
-    return bool(
-        resolved and deviation.max() <= _LARGEST * deviation[0] and deviation[-1] >= _LEAST * deviation[0]
-    )
+    least, largest = _LEAST * deviation[0], _LARGEST * deviation[0]
+    return bool(resolved and deviation.max() <= largest and deviation[-1] >= least)
 
 
 def _in_units(

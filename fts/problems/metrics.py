@@ -46,13 +46,9 @@ def score(selected: Selection | Equation, truth: Equation) -> Score:
     xi, xi_star = equation.physical(), truth.physical()
     common = xi.keys() & xi_star.keys()
     total = len(xi) + len(xi_star)
-    return Score(
-        exact=xi.keys() == xi_star.keys(),
-        f1=2 * len(common) / total if total else 1.0,
-        e_xi=_relative(xi, xi_star),
-        missing=_names(xi_star.keys() - xi.keys()),
-        extra=_names(xi.keys() - xi_star.keys()),
-    )
+    f1 = 2 * len(common) / total if total else 1.0
+    missing, extra = _names(xi_star.keys() - xi.keys()), _names(xi.keys() - xi_star.keys())
+    return Score(not missing and not extra, f1, _relative(xi, xi_star), missing, extra)
 
 
 def score_function(selected: Equation, truth: Equation, states: tuple[float, float]) -> dict[str, Any]:

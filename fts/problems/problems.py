@@ -164,17 +164,11 @@ def _three_waves(mean: float, amplitude: float, x: np.ndarray) -> np.ndarray:
 
 def _benchmarks() -> tuple[Problem, ...]:
     circle = Domain((0.0,), (1.0,), 0.0, 1.0, (True,))
+    saturating = "u_t = 0.02 u_xx - D_x(u^2 / (1 + u^2))"
     further = (
         ("decay", "Nonlinear diffusion with decay", "u_t = 0.1 D_xx(u^1.73) - 0.3 u", 0.5, 0.75, 1.0),
         ("fisher", "Fisher reaction", "u_t = 0.01 u_xx + 3 u - 3 u^2", 1.0, 0.5, 1.0),
-        (
-            "saturation",
-            "Burgers with a saturating flux",
-            "u_t = 0.02 u_xx - D_x(u^2 / (1 + u^2))",
-            1.0,
-            1.1,
-            2.0,
-        ),
+        ("saturation", "Burgers with a saturating flux", saturating, 1.0, 1.1, 2.0),
     )
     noisy = partial(Problem, terms="powers", group="noisy")
     return (

@@ -44,7 +44,12 @@ class Trajectory:
         if self.u.shape != shape:
             raise ValueError(f"u has shape {self.u.shape} but the axes say {shape}: order it (x, [y], t)")
         require_finite("u", self.u)
-        _refuse_disorder(self.t)
+        wrong = np.flatnonzero(np.diff(self.t) <= 0)
+        if wrong.size:
+            i, t = int(wrong[0]), self.t
+            raise ValueError(
+                f"times go from {t[i]} to {t[i + 1]} at frame {i + 1}: sort the frames, one per time"
+            )
 
     def __repr__(self) -> str:
         size = " x ".join(map(str, self.u.shape))
@@ -128,15 +133,6 @@ def _cache_path(entry: Problem) -> Path:
     content = [entry.name, entry.domain.as_dict(), entry.shape, entry.truth, _GENERATOR_VERSION]
     key = containers.content_key(content)
     return Path(platformdirs.user_cache_dir("fts")) / "trajectories" / f"{entry.name}-{key}.fts"
-
-
-def _refuse_disorder(t: np.ndarray) -> None:
-    wrong = np.flatnonzero(np.diff(t) <= 0)
-    if wrong.size:
-        i = int(wrong[0])
-        raise ValueError(
-            f"times go from {t[i]} to {t[i + 1]} at frame {i + 1}: sort the frames, one per time"
-        )
 
 
 def read_trajectory(path: str | Path, name: str) -> Trajectory:

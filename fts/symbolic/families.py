@@ -58,12 +58,6 @@ class Form:
         pairs = [(c, e) if e else (c,) for e, c in (*self.numerator, *self.denominator)]
         return np.array([value for pair in pairs for value in pair])
 
-    @cached_property
-    def is_exponent(self) -> tuple[bool, ...]:
-        """Which of `parameters` are exponents."""
-        pairs = [(False, True) if e else (False,) for e, _ in (*self.numerator, *self.denominator)]
-        return tuple(value for pair in pairs for value in pair)
-
     def with_parameters(self, values: Float[np.ndarray, " n"]) -> "Form":
         """The form of this structure with other numbers, in the order of `parameters`."""
         left = iter(values.tolist())
@@ -102,9 +96,8 @@ class Form:
     def expression(self) -> Expression:
         """The form in the package's algebra, for equations and printing."""
         above, below = _expression(self.numerator), _expression(self.denominator)
-        if not self.denominator:
-            return above
-        return algebra.multiply(above, algebra.power(algebra.add(algebra.constant(1.0), below), -1.0))
+        divisor = algebra.add(algebra.constant(1.0), below)
+        return algebra.multiply(above, algebra.power(divisor, -1.0)) if self.denominator else above
 
     def __str__(self) -> str:
         above = str(_expression(self.numerator))

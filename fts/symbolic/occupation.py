@@ -150,12 +150,8 @@ class _Deposition:
         first = np.clip(np.floor(position).astype(np.int64) - 1, 0, grid.size - 4)
         s = position - first  # in units of the grid, with the four states at 0, 1, 2, 3
         self.first = first + grid.size * np.arange(len(u))[:, None]
-        self.shares = (
-            -(s - 1) * (s - 2) * (s - 3) / 6,
-            s * (s - 2) * (s - 3) / 2,
-            -s * (s - 1) * (s - 3) / 2,
-            s * (s - 1) * (s - 2) / 6,
-        )
+        a, b, c = s - 1, s - 2, s - 3
+        self.shares = (-a * b * c / 6, s * b * c / 2, -s * a * c / 2, s * a * b / 6)
 
     def __call__(self, weights: np.ndarray) -> np.ndarray:
         """The weights of every patch's nodes, summed on the grid of states."""

@@ -11,13 +11,12 @@ import torch
 from scipy.integrate import quad
 
 from fts.baselines.training import weak_pde_learn as weak_training
-from fts.baselines.training.loop import Checkpoint
+from fts.baselines.training.loop import Checkpoint, train
 from fts.baselines.training.weak_pde_learn import (
     Bumps,
     RationalField,
     RationalNetwork,
     WeakTraining,
-    train_weak,
     weak_pde_learn,
 )
 from fts.baselines.weak_pde_learn import WeakFormParams, WeakPDELearnParams
@@ -154,11 +153,16 @@ def test_a_field_is_the_network_it_was_frozen_from(rng: np.random.Generator) -> 
 
 
 def final(
-    params: WeakPDELearnParams = TINY, checkpoint: Checkpoint | None = None, callback=None, library=LIBRARY
+    params: WeakPDELearnParams = TINY,
+    checkpoint: Checkpoint | None = None,
+    callback=None,
+    library=LIBRARY,
+    seed: int = 5,
 ) -> WeakTraining:
-    rng = np.random.default_rng(5)
-    training, _ = train_weak(travelling(), library, params, rng, callback=callback, checkpoint=checkpoint)
-    return training
+    def make(rng: np.random.Generator) -> WeakTraining:
+        return WeakTraining(travelling(), library, params, rng, callback)
+
+    return train(make, np.random.default_rng(seed), checkpoint)[0]
 
 
 def same(one: WeakTraining, other: WeakTraining) -> bool:
@@ -183,8 +187,7 @@ def test_watching_changes_nothing() -> None:
 
 
 def test_another_seed_gives_another_run() -> None:
-    other, _ = train_weak(travelling(), LIBRARY, TINY, np.random.default_rng(6))
-    assert not same(final(), other)
+    assert not same(final(), final(seed=6))
 
 
 class _Stop(Exception):

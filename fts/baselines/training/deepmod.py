@@ -109,9 +109,8 @@ class DeepMoDTraining(loop.Training):
         generator = torch.Generator().manual_seed(int(rng.integers(1 << 31)))
         start = taylor.uniform_fan_in(self.network.sizes, torch.float32, generator)
         self.theta = start.vector.to(device()).requires_grad_(True)
-        self.optimizer = torch.optim.Adam(
-            [self.theta], lr=params.learning_rate, betas=params.betas, amsgrad=True, fused=True
-        )
+        rate, betas = params.learning_rate, params.betas
+        self.optimizer = torch.optim.Adam([self.theta], rate, betas, amsgrad=True, fused=True)
         self.jet, self.is_compiled = self._compiled_jet(calls)
         self.schedule = Schedule()
         self.mask = np.ones(len(library), dtype=bool)
@@ -190,7 +189,7 @@ class DeepMoDTraining(loop.Training):
 
     def notes(self) -> dict[str, Any]:
         """How the training went."""
-        schedule = self.schedule
+        schedule, losses = self.schedule, {f"final_{name}": value for name, value in self.losses.items()}
         return {
             "iterations": self.steps,
             "converged": schedule.converged,
@@ -198,8 +197,7 @@ class DeepMoDTraining(loop.Training):
             "sparse_since": schedule.since if schedule.sparse else None,
             "masks": schedule.masks,
             "samples": self.n + len(self.held_y),
-            "final_data": self.losses["data"],
-            "final_residual": self.losses["residual"],
+            **losses,
             "held_out": self.held_out_loss,
             "compiled": self.is_compiled,
         }

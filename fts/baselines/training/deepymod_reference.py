@@ -46,10 +46,8 @@ def deepymod_reference(
         (mask,) = model.sparsity_masks
     values = xi.detach().numpy().astype(np.float64).reshape(-1)
     notes = {"iterations": steps, "converged": steps < params.max_iterations, "mask": mask.tolist()}
-    ours.theta.data = _vector(model.func_approx)
-    return Selection(
-        library, values, "DeePyMoD 2.2.0", field=ours.freeze(), seconds={"fit": seconds}, notes=notes
-    )
+    ours.theta.data, spent = _vector(model.func_approx), {"fit": seconds}
+    return Selection(library, values, "DeePyMoD 2.2.0", field=ours.freeze(), seconds=spent, notes=notes)
 
 
 def _train(released: Any, ours: DeepMoDTraining, params: DeepMoDParams) -> tuple[Any, int]:
@@ -60,12 +58,9 @@ def _train(released: Any, ours: DeepMoDTraining, params: DeepMoDParams) -> tuple
     for layer, weight, bias in zip(linear, start.weights, start.biases, strict=True):
         layer.weight.data.copy_(weight.T)
         layer.bias.data.copy_(bias)
-    model = released.DeepMoD(
-        network, _columns(released, ours), released.Threshold(params.threshold), released.LeastSquares()
-    )
-    optimizer = torch.optim.Adam(
-        model.parameters(), lr=params.learning_rate, betas=params.betas, amsgrad=True
-    )
+    sparsity, solver = released.Threshold(params.threshold), released.LeastSquares()
+    model = released.DeepMoD(network, _columns(released, ours), sparsity, solver)
+    optimizer = torch.optim.Adam(model.parameters(), params.learning_rate, params.betas, amsgrad=True)
     steps: list[None] = []
     optimizer.register_step_post_hook(lambda *_: steps.append(None))
     scheduler = released.TrainTestPeriodic(

@@ -148,6 +148,4 @@ def meta_axes(domain: Domain, grid: tuple[int, ...], margin: float) -> tuple[np.
             "and time, and leave out less than half at either end"
         )
     ends = zip((*domain.low, domain.t0), domain.extents, grid, strict=True)
-    return tuple(
-        np.linspace(low + margin * extent, low + (1 - margin) * extent, n) for low, extent, n in ends
-    )
+    return tuple(np.linspace(low + margin * size, low + (1 - margin) * size, n) for low, size, n in ends)

@@ -173,11 +173,8 @@ def restore(optimizer: torch.optim.Adam, arrays: Mapping[str, np.ndarray], **ten
     (group,) = optimizer.param_groups
     for i, parameter in enumerate(group["params"]):
         head = f"adam_{i}_"
-        optimizer.state[parameter] = {
-            name.removeprefix(head): torch.from_numpy(value.copy()).to(parameter.device)
-            for name, value in arrays.items()
-            if name.startswith(head)
-        }
+        memory = {name.removeprefix(head): a.copy() for name, a in arrays.items() if name.startswith(head)}
+        optimizer.state[parameter] = {n: torch.from_numpy(a).to(parameter.device) for n, a in memory.items()}
 
 
 def _copied(tensor: Tensor) -> np.ndarray:

@@ -27,6 +27,8 @@ from fts.equations.terms import Library
 from fts.observations import Observations
 from fts.selection.selection import Selection
 
+Row = Float[np.ndarray, " m"]
+Coefficients = Float[np.ndarray, " J"]
 # A pretraining has so many blocks; between two of them L-BFGS runs on, then forgets its memory.
 _BLOCKS = 10
 # The search retreats by shorter and shorter steps, each the golden section of the one before.
@@ -54,17 +56,13 @@ def pinn_sr(
 class Search:
     """What one search hands to the next: coefficients, where the tolerance stands, the price of a term."""
 
-    xi: Float[np.ndarray, " J"]
+    xi: Coefficients
     tolerance: float
     eta: float | None  # held-out error of the coefficients the first search was given
 
 
 def search(
-    A: Float[np.ndarray, "m J"],
-    b: Float[np.ndarray, " m"],
-    before: Search,
-    test: Bool[np.ndarray, " m"],
-    params: PINNSRParams,
+    A: Float[np.ndarray, "m J"], b: Row, before: Search, test: Bool[np.ndarray, " m"], params: PINNSRParams
 ) -> Search:
     """The coefficients with the lowest score among the tolerances tried and those given."""
     norms = np.linalg.norm(A, axis=0)
@@ -91,13 +89,8 @@ def search(
 
 
 def threshold(
-    A: Float[np.ndarray, "m J"],
-    b: Float[np.ndarray, " m"],
-    given: Float[np.ndarray, " J"],
-    tolerance: float,
-    ridge: float,
-    rounds: int,
-) -> Float[np.ndarray, " J"]:
+    A: Float[np.ndarray, "m J"], b: Row, given: Coefficients, tolerance: float, ridge: float, rounds: int
+) -> Coefficients:
     """Drop |w_j| < tolerance and refit by ridge, from w given, until nothing drops; then least squares.
 
     What would empty the equation in a later round is not dropped; in the first it is, and nothing is left.
@@ -208,14 +201,8 @@ class JointTraining(loop.Training):
             return _finite(loss), torch.cat([self.theta.grad, self.lam.grad]).double().numpy()
 
         start = torch.cat([self.theta.detach(), self.lam.detach()]).double().numpy()
-        options = {
-            "maxiter": iterations,
-            "maxfun": 10 * iterations,
-            "maxcor": params.lbfgs_memory,
-            "maxls": params.lbfgs_line_search,
-            "ftol": params.lbfgs_tolerance,
-            "gtol": 0.0,
-        }
+        limits = {"maxiter": iterations, "maxfun": 10 * iterations, "maxls": params.lbfgs_line_search}
+        options = limits | {"maxcor": params.lbfgs_memory, "ftol": params.lbfgs_tolerance, "gtol": 0.0}
         result = minimize(evaluate, start, jac=True, method="L-BFGS-B", options=options)
         self._put(result.x)
         return int(result.nit), str(result.message)
@@ -228,7 +215,7 @@ class JointTraining(loop.Training):
         residual = taylor.evaluate(self.plan, jet) @ lam - jet[taylor.TIME]
         return torch.log(data + alpha * residual.square().mean() + self.params.sparsity * lam.abs().sum())
 
-    def system(self) -> tuple[Float[np.ndarray, "m J"], Float[np.ndarray, " m"]]:
+    def system(self) -> tuple[Float[np.ndarray, "m J"], Row]:
         """Library and u_t at the residual points, in double precision."""
         with torch.no_grad():
             jet = self.network.jet(self.theta.double(), self.residual_points.double())
@@ -299,9 +286,8 @@ def latin_hypercube(domain: Domain, count: int, rng: np.random.Generator) -> Flo
     By hand: scipy.stats.qmc draws other points from the same generator, and recorded runs have these.
     """
     ends = zip((domain.t0, *domain.low), (domain.t1, *domain.high), strict=True)
-    return np.column_stack(
-        [low + (high - low) * (rng.permutation(count) + rng.random(count)) / count for low, high in ends]
-    )
+    slices = ((rng.permutation(count) + rng.random(count), low, high) for low, high in ends)
+    return np.column_stack([low + (high - low) * drawn / count for drawn, low, high in slices])
 
 
 def _finite(loss: Tensor) -> float:

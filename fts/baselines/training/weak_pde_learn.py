@@ -105,9 +105,17 @@ def weak_pde_learn(
     callback: Watcher | None = None,
     checkpoint: Path | None = None,
 ) -> Selection:
-    """The coefficients above the threshold at the end of the sparsification; no refit."""
+    """The coefficients above the threshold at the end of the sparsification; no refit.
+
+    The callback sees every epoch and cannot change what comes out. Of its losses "held_out", the weak loss
+    under test functions of the epoch's own, is there at every `watch_every`-th epoch and the last. The
+    denominators of the activations are not guarded, as in the authors' code: a training that diverges is
+    started once more.
+    """
     kept = loop.checkpoint_of(checkpoint, observations, library, params, rng)
-    training, notes = train_weak(observations, library, params, rng, callback=callback, checkpoint=kept)
+    training, notes = loop.train(
+        lambda rng: WeakTraining(observations, library, params, rng, callback), rng, kept
+    )
     xi = training.physical()
     xi = np.where(training.alive & (np.abs(xi) > params.threshold), xi, 0.0)
     notes |= {"iterations": training.steps, "stopped_by": "budget"}
@@ -116,24 +124,6 @@ def weak_pde_learn(
     notes["least_squares"] = {name: float(value) for name, value in refit if value}
     seconds = {"fit": kept.seconds}
     return Selection(library, xi, "Weak-PDE-LEARN", field=training.freeze(), seconds=seconds, notes=notes)
-
-
-def train_weak(
-    observations: Observations,
-    library: Library,
-    params: WeakPDELearnParams,
-    rng: np.random.Generator,
-    *,
-    callback: Watcher | None = None,
-    checkpoint: loop.Checkpoint | None = None,
-) -> tuple["WeakTraining", dict[str, Any]]:
-    """Both phases; the callback sees every epoch and cannot change what comes out.
-
-    Of its losses "held_out", the weak loss under test functions of the epoch's own, is there at every
-    `watch_every`-th epoch and the last. The denominators of the activations are not guarded, as in the
-    authors' code: a training that diverges is started once more.
-    """
-    return loop.train(lambda rng: WeakTraining(observations, library, params, rng, callback), rng, checkpoint)
 
 
 @dataclass(frozen=True)
