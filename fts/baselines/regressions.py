@@ -12,10 +12,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fts.baselines import stridge
 from fts.baselines.registry import register
 from fts.baselines.spectral import SPECTRAL, SpectralParams, reconstruct
-from fts.baselines.stridge import STRidgeParams, StrongRegressionParams, WeakRegressionParams
+from fts.baselines.stridge import (
+    STRidgeParams,
+    StrongRegressionParams,
+    WeakRegressionParams,
+    select_strong,
+    select_weak,
+    strong_system,
+)
 from fts.equations.terms import Library
 from fts.fields.frozen import Field, FrozenField
 from fts.fitting import obtain_frozen
@@ -151,7 +157,7 @@ def pde_find(
     """The equation thresholded ridge reads off the reconstruction's derivatives; `rng` is not used."""
     field = reconstruct(observations, params.spectral)
     began = time.process_time()
-    return _timed(stridge.select_strong(field, library, params.regression), "PDE-FIND", field, began)
+    return _timed(select_strong(field, library, params.regression), "PDE-FIND", field, began)
 
 
 @register("WSINDy", WSINDyParams, WSINDY)
@@ -165,7 +171,7 @@ def wsindy(
     """
     field = reconstruct(observations, params.spectral)
     began = time.process_time()
-    return _timed(stridge.select_weak(field, library, params.regression, rng), "WSINDy", field, began)
+    return _timed(select_weak(field, library, params.regression, rng), "WSINDy", field, began)
 
 
 def interior(field: Field, n: int, rng: np.random.Generator, margin: float = 0.02) -> np.ndarray:
@@ -179,7 +185,7 @@ def _unit_system(
     field: FrozenField, library: Library, points: int, rng: np.random.Generator
 ) -> tuple[sparse.NormalSystem, float]:
     """The strong system with unit columns and b of length one, and the length b had."""
-    A, b = stridge.strong_system(field, library, interior(field, points, rng))
+    A, b = strong_system(field, library, interior(field, points, rng))
     size = float(np.linalg.norm(b)) or 1.0
     return sparse.normalize(A, b / size), size
 
