@@ -4,7 +4,7 @@
     samples = observe_system(trajectory, share=0.2, noise=0.05, seed=1)    # {"u": Observations, "v": ...}
     runs = simulate_runs("fitzhugh_nagumo", count=6, seed=1301)    # short records from six initial states
 
-A new problem is a new entry. On every one each term moves the field: `term_shares` says how much.
+A new problem is a new entry. Every term of its equations has to matter: the tests measure each one's share.
 """
 
 import difflib
@@ -105,7 +105,7 @@ _ONE_FIELD = (
     *("1", "u", "u^2", "u^3", "u_x", "u*u_x", "u^2*u_x", "u_x^2"),
     *("u_xx", "D_xx(u^2)", "D_xx(u^3)", "u_xxx", "u_xxxx"),
 )
-_ONE_WAVE = (*_ONE_FIELD, "u_t", "sin(u)", "u_xxt")
+_ONE_WAVE = (*_ONE_FIELD, "u_t", "u_xxt")
 _CIRCLE = 2 * np.pi
 
 
@@ -240,7 +240,8 @@ def _oscillations() -> tuple[SystemProblem, ...]:
             {"u": f"u_tt = {right}"},
             domain,
             (160, 161),
-            _ONE_WAVE,
+            # Where u is small, sin(u) is u.
+            _ONE_WAVE if size < 1 else (*_ONE_WAVE, "sin(u)"),
             lambda waves: {"u": size * waves(highest), "u_t": speed * waves(highest)},
         )
 
