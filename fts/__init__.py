@@ -37,7 +37,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fts.discovery.discover import Discovery as Discovery
-    from fts.discovery.discover import discover as discover
+    from fts.discovery.systems import SystemDiscovery as SystemDiscovery
+    from fts.discovery.systems import discover as discover
     from fts.domain import Domain as Domain
     from fts.equations.equation import Equation as Equation
     from fts.equations.terms import Library as Library
@@ -70,7 +71,8 @@ _HOME = {
     "fitting": ("fit", "fit_with_variance"),
     "selection.selection": ("Selection",),
     "svws.select": ("select",),
-    "discovery.discover": ("Discovery", "discover"),
+    "discovery.discover": ("Discovery",),
+    "discovery.systems": ("SystemDiscovery", "discover"),
     "problems.problems": ("Problem", "problem"),
     "problems.trajectories": ("Trajectory", "observe", "read_trajectory", "simulate"),
     "explorers.widgets": ("explore",),

@@ -52,12 +52,19 @@ class Fit:
         return () if self.posterior is None else self.posterior.draw(self.field, count, rng)
 
     def halves(
-        self, count: int, smoothing: float, rng: np.random.Generator
+        self, count: int, smoothing: float, rng: np.random.Generator, *, derivatives: bool = False
     ) -> tuple[tuple[Field, Field], ...]:
-        """Pairs of fields fitted to disjoint halves of the samples, none where they cannot be halved."""
+        """Pairs of fields fitted to disjoint halves of the samples, none where they cannot be halved.
+
+        Such a field gives values on grids; its own `derivatives` only where they are asked for.
+        """
 
         def frozen(half: Posterior) -> Field:
-            return half if half.fast_on_grids else closed_form.freeze(half, self.observations)
+            return (
+                half
+                if half.fast_on_grids and not derivatives
+                else closed_form.freeze(half, self.observations)
+            )
 
         pairs = () if self.posterior is None else self.posterior.split(count, smoothing, rng)
         return tuple((frozen(first), frozen(second)) for first, second in pairs)

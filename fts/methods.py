@@ -47,6 +47,8 @@ def method(name: str, checkpoint: Path | None = None) -> Method:
     def run(observations: Observations, library: Library, params: Any, rng: np.random.Generator) -> Selection:
         if not isinstance(params, entry.params):
             raise ValueError(f"{name!r} takes {entry.params.__name__}, not {type(params).__name__}")
+        if name in BASELINES:
+            library.check_autonomous(f"method {name!r}")
         return function(observations, library, params, rng)
 
     return run

@@ -40,7 +40,7 @@ def calls() -> Iterator[tuple[str, Callable[[], object]]]:
         ["uxx"],
         ["u", "u"],
         ["u_xy"],
-        ["u_x^2"],
+        ["u_x^u"],
         ["u_t"],
         [3],
         [None],

@@ -214,7 +214,7 @@ def choose_support(evidence: Evidence, proposed: Support, params: VerdictParams)
     """The support the evidence speaks for; one that a selector proposed is looked at in any case."""
     fits = search(evidence, proposed, params.most_terms)
     best = min(fits, key=lambda fit: fit.held_out_risk)
-    risk_ratio = _least_risk_ratio(fits)
+    risk_ratio = least_risk_ratio(fits)
     # The posterior's errors, corrected by the support that fits them best: larger errors than it expects
     # count in full, smaller ones down to a limit.
     scale = 1.0 if np.isnan(risk_ratio) else max(risk_ratio, params.least_scale)
@@ -237,7 +237,7 @@ def choose_support(evidence: Evidence, proposed: Support, params: VerdictParams)
     def rival_margin(fit: SupportFit) -> float:
         """At most one for a rival; with a term more it has to explain at least as much as the chosen one."""
         if len(fit.support) <= size:
-            return min(implausibility(fit), _distance(evidence, chosen, fit, params))
+            return min(implausibility(fit), rival_distance(evidence, chosen, fit, params))
         return max(fit.risk, FLOOR) / (params.leeway_larger * max(chosen.risk, FLOOR))
 
     margins = {
@@ -250,12 +250,12 @@ def choose_support(evidence: Evidence, proposed: Support, params: VerdictParams)
         factor = params.surprise / max(risk_ratio, FLOOR)
         small = params.small / max(best.risk, FLOOR)
         margins["expectation"] = max(factor, min(small, params.too_sure * factor))
-    larger = _judge_new(evidence, [], extended(chosen.support, evidence.usable))
-    bounds = {fit.support: _added_share(fit, chosen, params) for fit in larger}
+    larger = judge_new(evidence, [], extended(chosen.support, evidence.usable))
+    bounds = {fit.support: added_share(fit, chosen, params) for fit in larger}
     margins["completeness"] = 1 / max(max(bounds.values(), default=0.0), FLOOR)
     rivals = sorted((fit for fit in others if rival_margin(fit) <= 1), key=lambda fit: fit.held_out_risk)
     additions = tuple(fit for fit in larger if bounds[fit.support] > 1)
-    return SupportTests(chosen, tuple(rivals), additions, _leaders(fits), risk_ratio, margins)
+    return SupportTests(chosen, tuple(rivals), additions, leaders(fits), risk_ratio, margins)
 
 
 def search(evidence: Evidence, proposed: Support, most: int) -> list[SupportFit]:
@@ -264,18 +264,18 @@ def search(evidence: Evidence, proposed: Support, most: int) -> list[SupportFit]
     most = min(most, len(usable))
     fits = judge(evidence, np.empty((1, 0), dtype=int))
     if len(usable) <= _COMPLETE:
-        fits += _judge_new(evidence, fits, subsets(usable, most))
-        return fits + _judge_new(evidence, fits, [proposed])
-    fits += _judge_new(evidence, fits, subsets(usable, 2))
+        fits += judge_new(evidence, fits, subsets(usable, most))
+        return fits + judge_new(evidence, fits, [proposed])
+    fits += judge_new(evidence, fits, subsets(usable, 2))
     for size in range(2, most + 1):
         if size > 2:
             longer = (extended(support, usable) for support in _leading(fits, size - 1))
-            fits += _judge_new(evidence, fits, chain.from_iterable(longer))
+            fits += judge_new(evidence, fits, chain.from_iterable(longer))
         # Twice: an exchange may open the way to another.
         for _ in range(2):
             others = (exchanged(support, usable) for support in _leading(fits, size))
-            fits += _judge_new(evidence, fits, chain.from_iterable(others))
-    return fits + (_judge_new(evidence, fits, subsets(proposed, len(proposed))) if len(proposed) <= 8 else [])
+            fits += judge_new(evidence, fits, chain.from_iterable(others))
+    return fits + (judge_new(evidence, fits, subsets(proposed, len(proposed))) if len(proposed) <= 8 else [])
 
 
 def _assemble_pairs(fit: Fit, ready: Prepared, draws: Sequence[DrawnField], shifts: Iterable) -> DrawnSystems:
@@ -309,7 +309,7 @@ def excess_risk(fit: SupportFit, other: SupportFit) -> float:
     return float(difference.sum() / max(spread, np.finfo(float).tiny))
 
 
-def _leaders(fits: Sequence[SupportFit]) -> tuple[SupportFit, ...]:
+def leaders(fits: Sequence[SupportFit]) -> tuple[SupportFit, ...]:
     best: dict[int, SupportFit] = {}
     for fit in sorted(fits, key=lambda fit: fit.held_out_risk):
         best.setdefault(len(fit.support), fit)
@@ -321,7 +321,9 @@ def _leading(fits: list[SupportFit], size: int) -> list[Support]:
     return [fit.support for fit in ranked[:_BEAM]]
 
 
-def _judge_new(evidence: Evidence, fits: list[SupportFit], supports: Iterable[Support]) -> list[SupportFit]:
+def judge_new(
+    evidence: Evidence, fits: Sequence[SupportFit], supports: Iterable[Support]
+) -> list[SupportFit]:
     """Those of `supports` that were not judged yet."""
     known = {fit.support for fit in fits}
     new = sorted({support for support in supports if support and support not in known})
@@ -329,7 +331,7 @@ def _judge_new(evidence: Evidence, fits: list[SupportFit], supports: Iterable[Su
     return [fit for size in sizes for fit in judge(evidence, np.array([s for s in new if len(s) == size]))]
 
 
-def _added_share(fit: SupportFit, chosen: SupportFit, params: VerdictParams) -> float:
+def added_share(fit: SupportFit, chosen: SupportFit, params: VerdictParams) -> float:
     """The largest share of u_t the term added to `chosen` may have, |share| + 2 se, over what is allowed.
 
     Less is allowed where the estimate itself points away from zero.
@@ -339,7 +341,7 @@ def _added_share(fit: SupportFit, chosen: SupportFit, params: VerdictParams) -> 
     return float(abs(fit.share[added]) + 2 * fit.se[added]) / allowed
 
 
-def _distance(evidence: Evidence, chosen: SupportFit, other: SupportFit, params: VerdictParams) -> float:
+def rival_distance(evidence: Evidence, chosen: SupportFit, other: SupportFit, params: VerdictParams) -> float:
     """How far the columns are from parallel that one exchange swaps, over how far they must be.
 
     On a field of one wavenumber derivatives differ by what each makes of the noise, which decides nothing.
@@ -353,7 +355,7 @@ def _distance(evidence: Evidence, chosen: SupportFit, other: SupportFit, params:
     return (1 - abs(evidence.cosine(i, j))) / (1 - params.alike)
 
 
-def _least_risk_ratio(fits: Sequence[SupportFit]) -> float:
+def least_risk_ratio(fits: Sequence[SupportFit]) -> float:
     if np.isnan(fits[0].expected):
         return float("nan")
     return min(fit.risk / max(fit.expected, FLOOR) for fit in fits)

@@ -32,7 +32,7 @@ class Verdict:
     reasons: tuple[str, ...]
     rivals: tuple[Rival, ...] = ()
     risk: float = float("nan")  # fraction the equation leaves unexplained, squared,
-    of: Literal["u_t", "the samples"] = "u_t"  # on the field's weak systems, or integrated
+    of: str = "u_t"  # the left-hand side, on the field's weak systems; "the samples" where integrated
     expected: float = float("nan")  # what the field's uncertainty, or the noise, lets expect
     margin: float = 0.0  # least ratio over all tests, at least one when identified
 
@@ -57,8 +57,10 @@ def with_reasons(verdict: Verdict, reasons: Sequence[str]) -> Verdict:
     return replace(verdict, status=status, reasons=(*verdict.reasons, *reasons), margin=0.0)
 
 
-def state_verdict(tests: SupportTests, evidence: Evidence, params: VerdictParams) -> Verdict:
-    """The verdict, every failed test a sentence."""
+def state_verdict(
+    tests: SupportTests, evidence: Evidence, params: VerdictParams, target: str = "u_t"
+) -> Verdict:
+    """The verdict on the equation of `target`, every failed test a sentence."""
     chosen, failed = tests.chosen, {name for name, value in tests.margins.items() if value < 1}
     reasons, status = [], "identified"
     if not chosen.support:
@@ -75,7 +77,7 @@ def state_verdict(tests: SupportTests, evidence: Evidence, params: VerdictParams
         )
     if "risk" in failed:
         reasons.append(
-            f"{chosen.risk:.0%} of u_t is unexplained, more than {params.risk:.0%}: add samples or terms"
+            f"{chosen.risk:.0%} of {target} is unexplained, more than {params.risk:.0%}: add samples or terms"
         )
     if reasons:
         status = "not identifiable"
@@ -84,10 +86,12 @@ def state_verdict(tests: SupportTests, evidence: Evidence, params: VerdictParams
     if "rivals" in failed:
         reasons += _exchanges(tests, evidence, params)
     if "completeness" in failed:
-        reasons.append(_incomplete(tests, evidence))
-    rivals = tuple(_rival(rival, evidence) for rival in (*tests.rivals, *tests.additions)[:SHOWN])
+        reasons.append(_incomplete(tests, evidence, target))
+    shown = (*tests.rivals, *tests.additions)[:SHOWN]
+    rivals = tuple(_rival(rival, evidence, target) for rival in shown)
+    expected, margin = chosen.expected, tests.margin
     return Verdict(
-        status, tuple(reasons), rivals, risk=chosen.risk, expected=chosen.expected, margin=tests.margin
+        status, tuple(reasons), rivals, risk=chosen.risk, of=target, expected=expected, margin=margin
     )
 
 
@@ -116,17 +120,17 @@ def _exchanges(tests: SupportTests, evidence: Evidence, params: VerdictParams) -
     return [f"{sentence}; {MORE_WAVES}" for sentence in sentences[:2]]
 
 
-def _incomplete(tests: SupportTests, evidence: Evidence) -> str:
+def _incomplete(tests: SupportTests, evidence: Evidence, target: str) -> str:
     chosen = set(tests.chosen.support)
     added = [j for larger in tests.additions for j in larger.support if j not in chosen]
     names = [evidence.library.names[j] for j in added]
     excluded = f"{', '.join(names)} cannot be excluded"
-    return f"{excluded}: the samples do not bound their part in u_t; {MORE_SAMPLES}"
+    return f"{excluded}: the samples do not bound their part in {target}; {MORE_SAMPLES}"
 
 
-def _rival(fit: SupportFit, evidence: Evidence) -> Rival:
+def _rival(fit: SupportFit, evidence: Evidence, target: str) -> Rival:
     terms = tuple(evidence.library[j] for j in fit.support)
-    return Rival(Equation(terms, evidence.coefficients(fit)[list(fit.support)]), fit.risk)
+    return Rival(Equation(terms, evidence.coefficients(fit)[list(fit.support)], target), fit.risk)
 
 
 def _number(value: float) -> float | None:

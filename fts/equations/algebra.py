@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from fts.equations.expressions import STATE, UFUNCS, Expression, Factor, Factors, monomial_key
-from fts.equations.grammar import TermError
+from fts.equations.grammar import COORDINATES, TermError
 
 MOST_MONOMIALS = 64
 LARGEST_EXPONENT = 64.0
@@ -25,7 +25,12 @@ def constant(value: float) -> Expression:
 
 def state(exponent: float = 1.0) -> Expression:
     """u^exponent."""
-    return power(Expression(((((STATE, 1.0),), 1.0),)), exponent)
+    return power(symbol("u"), exponent)
+
+
+def symbol(name: str) -> Expression:
+    """A component, an input, a derivative of one, or a coordinate."""
+    return Expression(((((Factor(name, Expression(())), 1.0),), 1.0),))
 
 
 def add(*parts: Expression) -> Expression:
@@ -90,20 +95,24 @@ def scale(expression: Expression, factor: float) -> Expression:
     return _collect([(factors, factor * coefficient) for factors, coefficient in expression.monomials])
 
 
-def derivative(expression: Expression) -> Expression:
-    """dq/du."""
+def derivative(expression: Expression, name: str = "u") -> Expression:
+    """dq/du, or by another symbol."""
     parts = []
     for factors, coefficient in expression.monomials:
         for i, (factor, exponent) in enumerate(factors):
             rest = Expression(((factors[:i] + factors[i + 1 :], coefficient * exponent),))
-            reduced = power(expression_of(factor), exponent - 1.0) if exponent != 1.0 else constant(1.0)
-            parts.append(multiply(multiply(rest, reduced), _inner_derivative(factor)))
+            if name in expression_of(factor).symbols:
+                reduced = power(expression_of(factor), exponent - 1.0) if exponent != 1.0 else constant(1.0)
+                parts.append(multiply(multiply(rest, reduced), _inner_derivative(factor, name)))
     return add(*parts)
 
 
-def antiderivative(expression: Expression) -> Expression | None:
-    """A Q with dQ/du = q, or None where none is known: powers and f(a u + b) with elementary f."""
-    parts = [_integrate(factors, coefficient) for factors, coefficient in expression.monomials]
+def antiderivative(expression: Expression, name: str = "u") -> Expression | None:
+    """A Q with dQ/du = q, or None where none is known: powers and f(a u + b) with elementary f.
+
+    Other symbols than `name` count as constants.
+    """
+    parts = [_integrate(factors, coefficient, name) for factors, coefficient in expression.monomials]
     known = [part for part in parts if part is not None]
     return add(*known) if len(known) == len(parts) else None
 
@@ -153,7 +162,14 @@ def _open(coefficient: float, factors: Factors, brackets: list[tuple[Factor, flo
 
 def _sorted(exponents: dict[Factor, float]) -> Factors:
     kept = [(factor, float(exponent)) for factor, exponent in exponents.items() if exponent != 0.0]
-    return tuple(sorted(kept, key=lambda item: (item[0] != STATE, item[0].key)))
+    return tuple(sorted(kept, key=lambda item: (_rank(item[0]), item[0].key)))
+
+
+def _rank(factor: Factor) -> int:
+    """Coordinates first, then u, other components, derivatives, and last functions: x*u*v*u_x*sin(u)."""
+    if not factor.is_symbol:
+        return 4
+    return 0 if factor.name in COORDINATES else 1 if factor == STATE else 3 if "_" in factor.name else 2
 
 
 def _is_positive_monomial(monomial: tuple[Factors, float]) -> bool:
@@ -173,16 +189,22 @@ def _constant_power(base: float, exponent: float) -> float:
     return float(value)
 
 
-def _integrate(factors: Factors, coefficient: float) -> Expression | None:
-    if not factors:
-        return scale(state(), coefficient)
-    factor, exponent = factors[0]
-    if len(factors) > 1:
+def _integrate(factors: Factors, coefficient: float, name: str) -> Expression | None:
+    dependent = [(factor, e) for factor, e in factors if name in expression_of(factor).symbols]
+    fixed = Expression(((tuple(pair for pair in factors if pair not in dependent), 1.0),))
+    if not dependent:
+        return scale(multiply(fixed, symbol(name)), coefficient)
+    if len(dependent) > 1:
         return None
-    slope = 1.0 if factor == STATE else derivative(factor.argument).constant
+    primitive = _integrate_factor(*dependent[0], coefficient, name)
+    return None if primitive is None else multiply(fixed, primitive)
+
+
+def _integrate_factor(factor: Factor, exponent: float, coefficient: float, name: str) -> Expression | None:
+    slope = 1.0 if factor.is_symbol else derivative(factor.argument, name).constant
     if slope is None:
         return None
-    if factor == STATE or factor.name == "":
+    if factor.is_symbol or factor.name == "":
         base = expression_of(factor)
         if exponent == -1.0:
             return scale(call("log", base), coefficient / slope)
@@ -192,13 +214,13 @@ def _integrate(factors: Factors, coefficient: float) -> Expression | None:
     known = {"sin": ("cos", -1.0), "cos": ("sin", 1.0), "sinh": ("cosh", 1.0), "cosh": ("sinh", 1.0)}
     if exponent != 1.0 or factor.name not in known:
         return None
-    name, sign = known[factor.name]
-    return scale(call(name, factor.argument), sign * coefficient / slope)
+    function, sign = known[factor.name]
+    return scale(call(function, factor.argument), sign * coefficient / slope)
 
 
-def _inner_derivative(factor: Factor) -> Expression:
+def _inner_derivative(factor: Factor, name: str) -> Expression:
     """Derivative of the factor itself, without its exponent."""
-    if factor == STATE:
+    if factor.is_symbol:
         return constant(1.0)
     argument = factor.argument
     outer = {
@@ -213,5 +235,5 @@ def _inner_derivative(factor: Factor) -> Expression:
         "log": lambda: power(argument, -1.0),
     }
     if factor.name not in outer:
-        raise TermError(f"{factor.name}({argument}) is not differentiable in u")
-    return multiply(outer[factor.name](), derivative(argument))
+        raise TermError(f"{factor.name}({argument}) is not differentiable in {name}")
+    return multiply(outer[factor.name](), derivative(argument, name))

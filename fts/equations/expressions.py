@@ -1,7 +1,8 @@
 """Functions q(u) of the state as canonical values: what they are, print and evaluate to (Section 3).
 
-An `Expression` is a sum of monomials c * f_1^e_1 * ... * f_k^e_k. A factor f is the state u, a named function
-of an expression, or a bracketed sum that a power cannot expand, as in (1 + u)^0.5. Equal functions built in
+An `Expression` is a sum of monomials c * f_1^e_1 * ... * f_k^e_k. A factor f is a symbol, a named function
+of an expression, or a bracketed sum that a power cannot expand, as in (1 + u)^0.5. Symbols are the state u,
+other components and inputs, their derivatives (`v_x`), and the coordinates. Equal functions built in
 different order are equal, hashable values. Real powers and logarithms are meant for positive fields:
 u^0.5 * u^0.5 is u, and evaluating u^0.5 on negative values is an error rather than a NaN.
 
@@ -9,36 +10,50 @@ Texts of numbers and signed sums, for terms and equations too, are at the end.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-_NAMES = ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "log", "abs")
-UFUNCS: dict[str, Callable] = {name: getattr(np, name) for name in _NAMES}
+UFUNCS: dict[str, Callable] = {
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "exp": np.exp,
+    "log": np.log,
+    "abs": np.abs,
+}
 
 
 @dataclass(frozen=True)
 class Factor:
-    """The state (name "u"), a named function of `argument`, or a bracket (name "") around it."""
+    """A symbol, a named function of `argument`, or a bracket (name "") around it."""
 
     name: str
-    argument: "Expression"  # empty for the state itself
+    argument: "Expression"  # empty for a symbol
 
     @cached_property
     def key(self) -> tuple[str, str]:
         """Place in the order of the factors of one monomial."""
         return self.name, str(self.argument)
 
+    @property
+    def is_symbol(self) -> bool:
+        """True for what has a value of its own at every point: a component, its derivative, a coordinate."""
+        return not self.argument.monomials
+
     def __str__(self) -> str:
-        return "u" if self.name == "u" else f"{self.name}({self.argument})"
+        return self.name if self.is_symbol else f"{self.name}({self.argument})"
 
     def latex(self, exponent: float) -> str:
         """The factor with its exponent in LaTeX; a function wears the exponent on its name."""
         raised = "" if exponent == 1.0 else f"^{{{number_text(exponent)}}}"
-        if self.name == "u":
-            return "u" + raised
+        if self.is_symbol:
+            return symbol_latex(self.name) + raised
         if self.name == "abs":
             return rf"\left|{self.argument.latex}\right|{raised}"
         inner = rf"\left({self.argument.latex}\right)"
@@ -65,11 +80,20 @@ class Expression:
     @cached_property
     def size(self) -> int:
         """Monomials and factors of everything inside."""
-        return sum(1 + sum(1 + f.argument.size for f, _ in factors) for factors, _ in self.monomials)
+        return sum(
+            1 + sum(1 + factor.argument.size for factor, _ in factors) for factors, _ in self.monomials
+        )
+
+    @cached_property
+    def symbols(self) -> frozenset[str]:
+        """Names of all symbols inside."""
+        factors = [factor for factors, _ in self.monomials for factor, _ in factors]
+        inside = (frozenset([f.name]) if f.is_symbol else f.argument.symbols for f in factors)
+        return frozenset().union(*inside)
 
     @cached_property
     def constant(self) -> float | None:
-        """The value when u does not occur, else None."""
+        """The value when no symbol occurs, else None."""
         if not self.monomials:
             return 0.0
         if len(self.monomials) == 1 and not self.monomials[0][0]:
@@ -86,15 +110,27 @@ class Expression:
             return 0.0
         return factors[0][1] if len(factors) == 1 and factors[0][0] == STATE else None
 
+    @cached_property
+    def power_of(self) -> tuple[str, float] | None:
+        """(s, n) when the expression is exactly s^n for one symbol s, else None."""
+        if len(self.monomials) != 1 or self.monomials[0][1] != 1.0 or len(self.monomials[0][0]) != 1:
+            return None
+        ((factor, exponent),) = self.monomials[0][0]
+        return (factor.name, exponent) if factor.is_symbol else None
+
     def __call__(self, u):
-        """q(u) entrywise; a value outside the domain of a real power, logarithm or quotient is an error."""
-        u = np.asarray(u, dtype=np.float64)
+        """q(u) entrywise, or q of a mapping from symbols to values that broadcast against each other.
+
+        A value outside the domain of a real power, logarithm or quotient is an error.
+        """
+        values = u if isinstance(u, Mapping) else {"u": u}
+        values = {name: np.asarray(value, dtype=np.float64) for name, value in values.items()}
         with np.errstate(all="ignore"):
-            values = _evaluate(self, u)
-        if not np.isfinite(values).all():
-            largest = np.abs(u).max()
-            raise ValueError(f"{self} is not finite on this field, |u| <= {largest:.3g}: drop or rescale it")
-        return values
+            result = _evaluate(self, values)
+        if not np.isfinite(result).all():
+            sizes = (f"max |{name}| is {np.abs(values[name]).max():.3g}" for name in sorted(self.symbols))
+            raise ValueError(f"{self} is not finite on this field: {', '.join(sizes)}; drop or rescale it")
+        return result
 
     @cached_property
     def key(self) -> tuple:
@@ -133,34 +169,43 @@ def monomial_key(factors: Factors) -> tuple:
     return len(others), sum(exponent for factor, exponent in factors if factor == STATE), others
 
 
-def _evaluate(expression: Expression, u: np.ndarray) -> np.ndarray:
-    total = None
+def symbol_latex(name: str) -> str:
+    """A component, its derivative or a coordinate in LaTeX: v_xx with its letters as an index."""
+    head, _, letters = name.partition("_")
+    head = head if len(head) == 1 else rf"\mathrm{{{head}}}"
+    return rf"{head}_{{{letters}}}" if letters else head
+
+
+def _evaluate(expression: Expression, values: Mapping[str, np.ndarray]) -> np.ndarray:
+    total, like = None, next(iter(values.values()))
     for factors, coefficient in expression.monomials:
         value = None
         for factor, exponent in factors:
-            part = _power_values(_factor_values(factor, u), exponent, factor)
+            part = _power_values(_factor_values(factor, values), exponent, factor)
             value = part if value is None else value * part
-        value = np.ones_like(u) if value is None else value
+        value = np.ones_like(like) if value is None else value
         value = value if coefficient == 1.0 else coefficient * value
         total = value if total is None else total + value
-    return np.zeros_like(u) if total is None else total
+    return np.zeros_like(like) if total is None else total
 
 
-def _factor_values(factor: Factor, u: np.ndarray) -> np.ndarray:
-    if factor == STATE:
-        return u
-    values = _evaluate(factor.argument, u)
-    if factor.name == "log" and values.min(initial=np.inf) <= 0:
-        raise ValueError(f"log({factor.argument}) needs positive values; the smallest is {values.min():.3g}")
-    return values if factor.name == "" else UFUNCS[factor.name](values)
+def _factor_values(factor: Factor, values: Mapping[str, np.ndarray]) -> np.ndarray:
+    if factor.is_symbol:
+        return values[factor.name]
+    inner = _evaluate(factor.argument, values)
+    if factor.name == "log" and inner.min(initial=np.inf) <= 0:
+        raise ValueError(f"log({factor.argument}) needs positive values; the smallest is {inner.min():.3g}")
+    return inner if factor.name == "" else UFUNCS[factor.name](inner)
 
 
 def _power_values(values: np.ndarray, exponent: float, factor: Factor) -> np.ndarray:
     if exponent == 1.0:
         return values
     if not exponent.is_integer() and values.min(initial=np.inf) < 0:
-        power, smallest = f"{factor}^{exponent:g}", f"{values.min():.3g}"
-        raise ValueError(f"{power} needs a positive field; the smallest {factor} is {smallest}")
+        smallest = values.min()
+        raise ValueError(
+            f"{factor}^{exponent:g} needs a positive field; the smallest {factor} is {smallest:.3g}"
+        )
     if exponent < 0 and (values == 0).any():
         raise ValueError(f"{factor}^{exponent:g} divides by zero: {factor} vanishes on this field")
     if not exponent.is_integer():

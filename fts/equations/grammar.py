@@ -3,17 +3,20 @@
     sum     = ["+"|"-"] product {("+"|"-") product}
     product = power {["*"|"/"] power}              a missing sign is a product: 2 u u_x
     power   = atom [("^"|"**") signed power]
-    atom    = number | u | u_x.. | D_x..( sum ) | function( sum ) | ( sum )
+    atom    = number | state | state_x.. | coordinate | D_x..( sum ) | function( sum ) | ( sum )
 
+States are the components of a system and measured inputs, by default u alone; coordinates are x, y, z and t.
 The reader knows these words and nothing else: text is never executed. Length and nesting are bounded, so any
 string ends in a tree or in a `TermError`. What a tree means is decided by `terms.conserve`.
 """
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 LETTERS = "xyz"
+COORDINATES = (*LETTERS, "t")
 FUNCTIONS = ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "log", "sqrt", "abs")
 LONGEST = 400  # characters of one term or equation
 DEEPEST = 20  # nested parentheses, exponents and signs
@@ -39,9 +42,17 @@ class Number:
 
 @dataclass(frozen=True)
 class State:
-    """u, or its derivative when `letters` is not empty: State("xx") is u_xx."""
+    """A component, or its derivative when `letters` is not empty: State("xx") is u_xx."""
 
     letters: str
+    name: str = "u"
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """x, y, z or t as a factor."""
+
+    name: str
 
 
 @dataclass(frozen=True)
@@ -82,32 +93,46 @@ class Derivative:
     argument: "Node"
 
 
-Node = Number | State | Sum | Product | Power | Call | Derivative
+Node = Number | State | Coordinate | Sum | Product | Power | Call | Derivative
 
 
-def read(text: str) -> Node:
+def read(text: str, states: Sequence[str] = ("u",)) -> Node:
     """Syntax tree of a term, e.g. `u*u_x` -> Product((State(""), State("x")))."""
-    reader = _Reader(text)
+    reader = _Reader(text, states)
     tree = reader.sum()
     reader.expect_end()
     return tree
 
 
-def read_equation(text: str) -> Node:
-    """Syntax tree of the right-hand side of `u_t = ...`."""
+def read_equation(text: str, states: Sequence[str] = ("u",)) -> tuple[State, Node]:
+    """Both sides of `u_t = ...`, or of `u_tt = ...`, or of the equation of another component."""
     left, equals, right = text.partition("=")
-    if not equals or left.strip() != "u_t":
-        raise TermError(f"{_quote(text)}: an equation reads 'u_t = ...'")
-    return read(right)
+    target = left.strip()
+    if not equals or target not in {f"{name}_{order}" for name in states for order in ("t", "tt")}:
+        raise TermError(f"{_quote(text)}: an equation reads '{states[0]}_t = ...'")
+    name, _, letters = target.partition("_")
+    return State(letters, name), read(right, states)
+
+
+def check_states(states: Sequence[str]) -> None:
+    """Refuse names of components and inputs that a term could not be written with."""
+    for name in states:
+        if not re.fullmatch("[A-Za-z][A-Za-z0-9]{0,15}", name) or name in (*COORDINATES, *FUNCTIONS, "D"):
+            raise TermError(
+                f"{_quote(name)} cannot name a component: take a letter and up to fifteen letters or digits, "
+                f"not {', '.join(COORDINATES)}, D or a function"
+            )
+    if len(set(states)) != len(states):
+        raise TermError(f"components {', '.join(states)}: a name occurs twice, rename one")
 
 
 class _Reader:
     """Recursive descent over the tokens of one text."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, states: Sequence[str]) -> None:
         if len(text) > LONGEST:
             raise TermError(f"{len(text)} characters in {_quote(text)}: write at most {LONGEST}")
-        self.text = text
+        self.text, self.states = text, states
         self.tokens = _tokens(text)
         self.next = 0
         self.depth = 0
@@ -161,25 +186,31 @@ class _Reader:
 
     def _named(self, name: str) -> Node:
         head, _, letters = name.partition("_")
-        if head == "u":
-            return State(self._letters(name, letters) if "_" in name else "")
+        if head in self.states:
+            return State(self._letters(name, letters) if "_" in name else "", head)
+        if name in COORDINATES:
+            return Coordinate(name)
         if head == "D" and letters:
             self._open(name)
             return Derivative(self._letters(name, letters), self._closed())
         if name in FUNCTIONS:
             self._open(name)
             return Call(name, self._closed())
-        known = "u, u_x, D_x(...), " + ", ".join(FUNCTIONS)
-        raise self._refusal(f"unknown name {_quote(name)}; the grammar has {known}")
+        first = self.states[0]
+        known = ", ".join((*self.states, f"{first}_x", "D_x(...)", *COORDINATES, *FUNCTIONS))
+        raise TermError(f"{_quote(self.text)}: unknown name {_quote(name)}; the grammar has {known}")
 
     def _letters(self, name: str, letters: str) -> str:
-        if "t" in letters and set(letters) <= set(LETTERS + "t"):
-            raise self._refusal(f"{name} differentiates in time; u_t is the left-hand side only")
-        if not letters or not set(letters) <= set(LETTERS):
-            raise self._refusal(f"{_quote(name)} differentiates along {_quote(letters)}; use x, y or z")
+        if not letters or not set(letters) <= set(COORDINATES):
+            raise TermError(
+                f"{_quote(self.text)}: {_quote(name)} differentiates along {_quote(letters)}; "
+                "use x, y, z or t"
+            )
         if len(letters) > HIGHEST:
-            raise self._refusal(f"derivative of order {len(letters)}; the highest is {HIGHEST}")
-        return "".join(sorted(letters))
+            raise TermError(
+                f"{_quote(self.text)}: derivative of order {len(letters)}; the highest is {HIGHEST}"
+            )
+        return "".join(sorted(letters, key=COORDINATES.index))
 
     def _open(self, name: str) -> None:
         if self._take() != "(":
@@ -200,13 +231,13 @@ class _Reader:
     def _number(self, token: str) -> float:
         value = float(token)
         if not math.isfinite(value):
-            raise self._refusal(f"{_quote(token)} is too large for a float64")
+            raise TermError(f"{_quote(self.text)}: {_quote(token)} is too large for a float64")
         return value
 
     def _enter(self) -> None:
         self.depth += 1
         if self.depth > DEEPEST:
-            raise self._refusal(f"nested deeper than {DEEPEST}; expand it")
+            raise TermError(f"{_quote(self.text)}: nested deeper than {DEEPEST}; expand it")
 
     def _peek(self) -> str:
         return self.tokens[self.next][0] if self.next < len(self.tokens) else ""
@@ -219,10 +250,7 @@ class _Reader:
     def _error(self, text: str, wanted: str) -> TermError:
         last = min(self.next, len(self.tokens)) - 1
         position = self.tokens[last][1] if last >= 0 else 0
-        return self._refusal(f"{text} at position {position}; expected {wanted}")
-
-    def _refusal(self, reason: str) -> TermError:
-        return TermError(f"{_quote(self.text)}: {reason}")
+        return TermError(f"{_quote(self.text)}: {text} at position {position}; expected {wanted}")
 
 
 def _negative(node: Node) -> Node:
@@ -237,8 +265,9 @@ def _tokens(text: str) -> list[tuple[str, int]]:
             continue
         match = _TOKEN.match(text, position)
         if match is None:
-            character = f"character {text[position]!r} at position {position}"
-            raise TermError(f"{_quote(text)}: {character} is not in the grammar")
+            raise TermError(
+                f"{_quote(text)}: character {text[position]!r} at position {position} is not in the grammar"
+            )
         tokens.append((match.group(), position))
         position = match.end()
     return tokens

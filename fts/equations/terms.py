@@ -1,32 +1,66 @@
 """Words of a PDE: a `Term` scale * D_alpha q(u), a `Library` of them (Section 3).
 
-    parse_term("u*u_x")                     # 1/2 D_x(u^2): the conservative form, which has a weak form
-    parse_term("u*u_xx")                    # TermError: ... did you mean D_xx(u^2)?
+    parse_term("u*u_x")                     # 1/2 D_x(u^2): the conservative form
+    parse_term("v*u_x", ("u", "v"))         # no conservative form: the derivative of the field itself
     Library.parse(["1", "u", "u*u_x"]).names
 
-All are immutable, hashable values; `parse_term(str(term)) == term`. Only derivatives of functions of the
-state move onto a test function (B.1): `conserve` rewrites products by F(u) u_x = D_x Q(u), Q' = F; what is
-left over, such as u_x^2 or u*u_xx, is refused with its reason and the nearest term that works.
+All are immutable, hashable values; `parse_term(str(term)) == term`. Derivatives of functions of the state
+move onto a test function (B.1): `conserve` rewrites products by F(u) u_x = D_x Q(u), Q' = F, and sums by
+v u_x + u v_x = D_x(u v). What is left over keeps derivatives in q, as in u_x^2. `Term.weak_parts` takes off
+what integration by parts still can, as in x u_x = D_x(x u) - u and u u_xx = D_xx(u^2)/2 - u_x^2; a derivative
+that remains is evaluated on the field and amplifies its error.
 """
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import total_ordering
+from functools import cached_property, total_ordering
 
-from fts.equations import algebra, grammar
-from fts.equations.expressions import Expression, number_text, signed_sum, with_coefficient
-from fts.equations.grammar import HIGHEST, LETTERS, TermError
+from fts.equations.algebra import (
+    add,
+    antiderivative,
+    call,
+    constant,
+    derivative,
+    multiply,
+    power,
+    scale,
+    symbol,
+)
+from fts.equations.expressions import (
+    Expression,
+    Factors,
+    number_text,
+    signed_sum,
+    symbol_latex,
+    with_coefficient,
+)
+from fts.equations.grammar import (
+    COORDINATES,
+    HIGHEST,
+    LETTERS,
+    Call,
+    Coordinate,
+    Derivative,
+    Node,
+    Number,
+    Power,
+    Product,
+    State,
+    Sum,
+    TermError,
+    read,
+)
 
-Alpha = tuple[int, int, int]
+Alpha = tuple[int, ...]  # orders in x, y, z and t
 Conservative = dict[Alpha, Expression]  # alpha -> q_alpha; no entry is zero
-IDENTITY: Alpha = (0, 0, 0)
+IDENTITY: Alpha = (0, 0, 0, 0)
 
 
 @total_ordering
 @dataclass(frozen=True)
 class Term:
-    """scale * D_alpha q(u), with alpha = (order in x, in y, in z).
+    """scale * D_alpha q, with alpha = (order in x, in y, in z), differentiated in time `time` times as well.
 
     Canonical: a single monomial q has coefficient one, a sum carries its own coefficients and scale one.
     """
@@ -34,15 +68,16 @@ class Term:
     alpha: tuple[int, ...]
     scale: float
     q: Expression
+    time: int = 0
 
     def __post_init__(self) -> None:
         alpha = (*(int(order) for order in self.alpha), 0, 0, 0)
-        if any(alpha[3:]) or min(alpha) < 0 or sum(alpha) > HIGHEST:
+        if any(alpha[3:]) or min(*alpha, self.time) < 0 or sum(alpha) + self.time > HIGHEST:
             raise TermError(f"multi-index {self.alpha}: at most three orders >= 0 with sum <= {HIGHEST}")
-        q = self.q if sum(alpha) == 0 else _without_constant(self.q)
-        q = algebra.scale(q, float(self.scale))
+        q = self.q if sum(alpha) + self.time == 0 else _without_constant(self.q)
+        q = scale(q, float(self.scale))
         if not q.monomials:
-            raise TermError(f"{describe(alpha, self.q)} is zero: drop it")
+            raise TermError(f"{describe((*alpha[:3], self.time), self.q)} is zero: drop it")
         factor = q.monomials[0][1] if len(q.monomials) == 1 else 1.0
         object.__setattr__(self, "alpha", alpha[:3])
         object.__setattr__(self, "scale", factor)
@@ -50,18 +85,47 @@ class Term:
 
     @property
     def order(self) -> int:
-        """|alpha|."""
-        return sum(self.alpha)
+        """Number of derivatives, in space and time."""
+        return sum(self.alpha) + self.time
+
+    @property
+    def orders(self) -> Alpha:
+        """Orders in x, y, z and t."""
+        return (*self.alpha, self.time)
+
+    @property
+    def states(self) -> frozenset[str]:
+        """Components and inputs that occur in the term."""
+        return frozenset(name.partition("_")[0] for name in self.q.symbols) - set(COORDINATES)
+
+    @property
+    def is_autonomous(self) -> bool:
+        """True for D_alpha q(u) in space: what the paper's terms are, and what solvers for u_t integrate."""
+        return self.time == 0 and self.q.symbols <= {"u"}
 
     @property
     def dimension(self) -> int:
         """Smallest number of spatial axes in which the term makes sense."""
-        return max((axis + 1 for axis, order in enumerate(self.alpha) if order), default=0)
+        letters = letters_of(self.orders) + "".join(_letters(name) for name in self.q.symbols)
+        return max((LETTERS.index(letter) + 1 for letter in letters if letter != "t"), default=0)
 
     @property
     def key(self) -> tuple:
         """Place in the total order: low derivatives first, then low powers."""
-        return self.order, tuple(-order for order in self.alpha), self.q.key, self.scale
+        return self.order, tuple(-order for order in self.orders), self.q.key, self.scale
+
+    @cached_property
+    def weak_parts(self) -> tuple[tuple[Alpha, Expression], ...]:
+        """The term as a sum of D_alpha q: as many derivatives in alpha, and as few in q, as by parts."""
+        if all(not _is_derivative(name) for name in self.q.symbols):
+            return ((self.orders, scale(self.q, self.scale)),)
+        return tuple(_by_parts({self.orders: scale(self.q, self.scale)}).items())
+
+    @property
+    def strong_derivatives(self) -> int:
+        """Highest derivative of a field that the weak form still needs: what noise is amplified by."""
+        names = (name for _, q in self.weak_parts for name in q.symbols if _is_derivative(name))
+        return max((len(_letters(name)) for name in names), default=0)
 
     def __lt__(self, other: "Term") -> bool:
         return self.key < other.key
@@ -86,11 +150,11 @@ class Term:
         The basis has u^k u_x for first derivatives of powers and D_alpha of a monomial otherwise.
         """
         parts: dict[Term, float] = {}
-        for factors, coefficient in algebra.scale(self.q, self.scale).monomials:
+        for factors, coefficient in scale(self.q, self.scale).monomials:
             monomial = Expression(((factors, 1.0),))
-            n = monomial.degree
-            unit = 1.0 / n if self.order == 1 and n is not None else 1.0
-            parts[Term(self.alpha, unit, monomial)] = coefficient / unit
+            _, n = monomial.power_of or ("", 0.0)
+            unit = 1.0 / n if self.order == 1 and n else 1.0
+            parts[Term(self.alpha, unit, monomial, self.time)] = coefficient / unit
         return parts
 
 
@@ -106,21 +170,23 @@ class Library:
             raise TermError("an empty library: give at least one term")
         seen: dict[tuple, Term] = {}
         for term in self.terms:
-            shape = (term.alpha, _normalized(term.q))
+            shape = (term.orders, _normalized(term.q))
             if shape in seen:
                 raise TermError(f"{term} and {seen[shape]} are multiples of each other: keep one")
             seen[shape] = term
 
     @staticmethod
-    def parse(texts: Iterable[str]) -> "Library":
-        """The library of the given texts, e.g. ["1", "u", "u*u_x", "u_xx"]."""
+    def parse(texts: Iterable[str], states: Sequence[str] = ("u",)) -> "Library":
+        """The library of texts such as ["1", "u", "u*u_x", "u_xx"] in these components and inputs."""
         if isinstance(texts, str):
             raise TermError(f"a library is a list of terms; got the single text {texts!r}")
         texts = list(texts)
         wrong = [text for text in texts if not isinstance(text, str)]
         if wrong:
-            raise TermError(f"a library holds a {type(wrong[0]).__name__}: write its terms like 'u_xx'")
-        return Library(tuple(parse_term(text) for text in texts))
+            raise TermError(
+                f"a library of texts holds a {type(wrong[0]).__name__}: write its terms like 'u_xx'"
+            )
+        return Library(tuple(parse_term(text, states) for text in texts))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -130,17 +196,39 @@ class Library:
     @property
     def order(self) -> int:
         """Highest derivative order: the power of the test function must exceed it."""
-        return max(term.order for term in self.terms)
+        return max(sum(alpha) for term in self.terms for alpha, _ in term.weak_parts)
+
+    @property
+    def strong_derivatives(self) -> int:
+        """Highest derivative of a field that the weak form still needs."""
+        return max(term.strong_derivatives for term in self.terms)
+
+    @property
+    def states(self) -> frozenset[str]:
+        """Components and inputs that occur in the terms."""
+        return frozenset().union(*(term.states for term in self.terms))
+
+    def check_autonomous(self, where: str) -> None:
+        """Refuse terms with other symbols than u, with time, or with derivatives inside q."""
+        general = [str(term) for term in self.terms if not term.is_autonomous]
+        if general:
+            raise TermError(
+                f"{where} takes terms in u without x, t and products of derivatives, not "
+                f"{', '.join(general)}: drop them, or take fts.discover"
+            )
 
     def check_dimension(self, dimension: int) -> None:
         """Refuse terms that differentiate along an axis the field does not have."""
         for term in self.terms:
             if term.dimension > dimension:
-                raise TermError(f"{term} needs {term.dimension} spatial axes; the field has {dimension}")
+                axes = ", ".join(LETTERS[:dimension])
+                raise TermError(
+                    f"{term} needs {term.dimension} spatial axes; the field has {dimension} ({axes})"
+                )
 
     def index(self, name: str) -> int:
         """Position of the term written `name`; a misspelt name is answered with the nearest one."""
-        term = parse_term(name)
+        term = parse_term(name, ("u", *sorted(self.states - {"u"})))
         if term in self.terms:
             return self.terms.index(term)
         near = difflib.get_close_matches(str(term), self.names, n=1, cutoff=0.0)
@@ -159,60 +247,93 @@ class Library:
         return ", ".join(self.names)
 
 
-def parse_term(text: str) -> Term:
+def parse_term(text: str, states: Sequence[str] = ("u",)) -> Term:
     """The term written as `text`, in conservative form; TermError says why a text is none.
 
-    u*u_x -> 1/2 D_x(u^2);  D_xx(u^1.73);  u_xxxx;  sin(u)*u_x -> -D_x(cos(u))
+    u*u_x -> 1/2 D_x(u^2);  D_xx(u^1.73);  u_xxxx;  sin(u)*u_x -> -D_x(cos(u));  x*u_x;  u_xxt
     """
-    parts = conserve(grammar.read(text))
+    parts = conserve(read(text, states))
     if not parts:
         raise TermError(f"{text!r} is zero: drop it")
     if len(parts) > 1:
         pieces = ", ".join(repr(describe(alpha, q)) for alpha, q in parts.items())
-        raise TermError(f"{text!r} is several derivatives, no single term: give {pieces} as separate terms")
+        raise TermError(
+            f"{text!r} has several derivatives and is not one term: give {pieces} as separate terms"
+        )
     ((alpha, q),) = parts.items()
-    return Term(alpha, 1.0, q)
+    return Term(alpha[:3], 1.0, q, alpha[3])
 
 
-def conserve(node: grammar.Node) -> Conservative:
-    """The tree as a sum of D_alpha q_alpha(u), one entry per multi-index."""
+def conserve(node: Node) -> Conservative:
+    """The tree as a sum of D_alpha q_alpha, one entry per multi-index."""
+    parts = _conserve(node)
+    rest = parts.get(IDENTITY, constant(0.0))
+    if not any(map(_is_derivative, rest.symbols)):
+        return parts
+    # One form for one function: u_x + x u_x stays together, as (1 + x) u_x does.
+    whole = _pointwise(parts)
+    derived = Expression(tuple(m for m in whole.monomials if any(map(_is_derivative, _symbols(m)))))
+    exact = _divergence(derived)
+    if exact is None:
+        return _only(IDENTITY, whole)
+    plain = Expression(tuple(m for m in whole.monomials if m not in derived.monomials))
+    return _sum([_only(IDENTITY, plain), exact])
+
+
+def _conserve(node: Node) -> Conservative:
     match node:
-        case grammar.Number(value):
-            return _only(IDENTITY, algebra.constant(value))
-        case grammar.State(letters):
-            return _only(multi_index(letters), algebra.state())
-        case grammar.Derivative(letters, argument):
+        case Number(value):
+            return _only(IDENTITY, constant(value))
+        case State(letters, name):
+            return _only(multi_index(letters), symbol(name))
+        case Coordinate(name):
+            return _only(IDENTITY, symbol(name))
+        case Derivative(letters, argument):
             return _differentiate(multi_index(letters), conserve(argument))
-        case grammar.Sum(parts):
-            return _sum([conserve(part) for part in parts])
-        case grammar.Product(parts):
-            product = conserve(parts[0])
-            for part in parts[1:]:
-                product = _product(product, conserve(part))
-            return product
-        case grammar.Power(base, exponent):
-            return _power(conserve(base), conserve(exponent))
-        case grammar.Call(function, argument):
-            return _only(IDENTITY, algebra.call(function, _algebraic(conserve(argument), f"{function}(...)")))
+        case Sum(parts):
+            return _sum([_conserve(part) for part in parts])
+        case Product(parts):
+            return _product([_conserve(part) for part in parts])
+        case Power(base, exponent):
+            return _power(_conserve(base), _conserve(exponent))
+        case Call(function, argument):
+            return _only(IDENTITY, call(function, _algebraic(_conserve(argument), f"{function}(...)")))
 
 
 def multi_index(letters: str) -> Alpha:
-    """Counts of x, y, z: "xxy" -> (2, 1, 0)."""
-    x, y, z = (letters.count(letter) for letter in LETTERS)
-    return x, y, z
+    """Counts of x, y, z, t: "xxy" -> (2, 1, 0, 0)."""
+    return tuple(letters.count(letter) for letter in COORDINATES)
 
 
 def letters_of(alpha: tuple[int, ...]) -> str:
     """(2, 1, 0) -> "xxy"."""
-    return "".join(letter * count for letter, count in zip(LETTERS, alpha, strict=False))
+    return "".join(letter * count for letter, count in zip(COORDINATES, alpha, strict=False))
 
 
 def describe(alpha: tuple[int, ...], q: Expression) -> str:
-    """Text of D_alpha q(u), with u_xx for D_xx(u)."""
+    """Text of D_alpha q, with u_xx for D_xx(u)."""
     letters = letters_of(alpha)
     if not letters:
         return str(q)
-    return f"u_{letters}" if q == algebra.state() else f"D_{letters}({q})"
+    return f"{q}_{letters}" if _is_state(q) else f"D_{letters}({q})"
+
+
+def differentiate_along(q: Expression, axis: str) -> Expression:
+    """The total derivative along x, y, z or t, derivatives of states being symbols: D_x(u^2) = 2 u u_x."""
+    parts = []
+    for name in sorted(q.symbols):
+        if name == axis:
+            parts.append(derivative(q, name))
+        elif name not in COORDINATES:
+            parts.append(multiply(derivative(q, name), symbol(_raised(name, axis))))
+    return add(*parts)
+
+
+def expand(alpha: tuple[int, ...], q: Expression) -> Expression:
+    """D_alpha q by the chain rule, as an expression in derivatives of states."""
+    for axis in letters_of(alpha):
+        q = differentiate_along(q, axis)
+    return q
 
 
 def _only(alpha: Alpha, q: Expression) -> Conservative:
@@ -223,79 +344,197 @@ def _sum(parts: list[Conservative]) -> Conservative:
     total: Conservative = {}
     for part in parts:
         for alpha, q in part.items():
-            total[alpha] = algebra.add(total[alpha], q) if alpha in total else q
+            total[alpha] = add(total[alpha], q) if alpha in total else q
     return {alpha: q for alpha, q in total.items() if q.monomials}
 
 
 def _differentiate(outer: Alpha, inner: Conservative) -> Conservative:
     parts = []
     for alpha, q in inner.items():
-        if alpha == IDENTITY and q.constant is not None:
+        if alpha == IDENTITY and q.symbols <= set(COORDINATES):
+            parts.append(_only(IDENTITY, expand(outer, q)))
             continue
-        x, y, z = (a + b for a, b in zip(outer, alpha, strict=True))
-        if (order := x + y + z) > HIGHEST:
-            raise TermError(f"derivative of order {order} of {describe(alpha, q)}: the highest is {HIGHEST}")
-        parts.append({(x, y, z): q})
+        orders = _added(outer, alpha)
+        if sum(orders) > HIGHEST:
+            raise TermError(
+                f"derivative of order {sum(orders)} of {describe(alpha, q)}: the highest is {HIGHEST}"
+            )
+        parts.append(_only(orders, _without_constant(q)))
     return _sum(parts)
 
 
-def _product(left: Conservative, right: Conservative) -> Conservative:
-    if set(left) <= {IDENTITY}:
-        factor, rest = left.get(IDENTITY, algebra.constant(0.0)), right
-    elif set(right) <= {IDENTITY}:
-        factor, rest = right.get(IDENTITY, algebra.constant(0.0)), left
-    else:
-        raise TermError(
-            f"({_describe_all(left)}) times ({_describe_all(right)}) has no weak form: a product of "
-            "derivatives is not a derivative of a function of u, so it cannot be moved onto the test function"
-        )
-    return _sum([_multiply_one(factor, alpha, q) for alpha, q in rest.items()])
+def _product(parts: list[Conservative]) -> Conservative:
+    """Factors without derivatives first: with a single one that has some the product may be conservative."""
+    factor, differentiated = constant(1.0), []
+    for part in parts:
+        if set(part) <= {IDENTITY}:
+            factor = multiply(factor, part.get(IDENTITY, constant(0.0)))
+        else:
+            differentiated.append(part)
+    if not differentiated:
+        return _only(IDENTITY, factor)
+    if len(differentiated) == 1:
+        return _sum([_multiply_one(factor, alpha, q) for alpha, q in differentiated[0].items()])
+    for part in differentiated:
+        factor = multiply(factor, _pointwise(part))
+    return _only(IDENTITY, factor)
 
 
 def _multiply_one(factor: Expression, alpha: Alpha, q: Expression) -> Conservative:
-    """factor(u) * D_alpha q(u) in conservative form."""
+    """factor * D_alpha q, in conservative form where there is one."""
     if factor.constant is not None:
-        return _only(alpha, algebra.scale(q, factor.constant))
+        return _only(alpha, scale(q, factor.constant))
     if alpha == IDENTITY:
-        return _only(IDENTITY, algebra.multiply(factor, q))
-    if sum(alpha) == 1:
-        slope = algebra.multiply(factor, algebra.derivative(q))
-        primitive = algebra.antiderivative(slope)
-        if primitive is None:
-            raise TermError(
-                f"({factor}) times {describe(alpha, q)} has no weak form here: it is "
-                f"D_{letters_of(alpha)}(Q) with Q' = {slope}, and no antiderivative of that is known"
-            )
-        return _only(alpha, primitive)
-    raise TermError(
-        f"({factor}) times {describe(alpha, q)} has no weak form: taking the derivatives off leaves "
-        f"products of derivatives such as u_x^2; did you mean {describe(alpha, algebra.multiply(factor, q))}?"
-    )
+        return _only(IDENTITY, multiply(factor, q))
+    if sum(alpha) == 1 and factor.symbols | q.symbols <= {"u"}:
+        primitive = antiderivative(multiply(factor, derivative(q)))
+        if primitive is not None:
+            return _only(alpha, primitive)
+    return _only(IDENTITY, multiply(factor, expand(alpha, q)))
+
+
+def _divergence(q: Expression) -> Conservative | None:
+    """q as a derivative D_alpha Q, such as v u_x + u v_x = D_x(u v); None where it is none."""
+    for axis in COORDINATES:
+        rest, primitives = q, []
+        raised = {_raised(name, axis): name for name in _possible_states(q)}
+        for derived, name in raised.items():
+            primitive = antiderivative(derivative(rest, derived), name) if derived in rest.symbols else None
+            # The logarithm of a derivative, which u_xx / u_x would give, is no term.
+            if primitive is not None and not (_is_derivative(name) and _has_functions(primitive)):
+                primitives.append(primitive)
+                rest = add(rest, scale(differentiate_along(primitive, axis), -1.0))
+        if primitives and _is_negligible(rest, q):
+            once = add(*primitives)
+            again = _divergence(once) if any(map(_is_derivative, once.symbols)) else None
+            return _differentiate(multi_index(axis), again or _only(IDENTITY, once))
+    return None
+
+
+def _by_parts(parts: Conservative) -> Conservative:
+    """Derivatives taken off the states in q, as many as integration by parts removes without new ones."""
+    done: Conservative = {}
+    while parts:
+        following: list[Conservative] = []
+        for alpha, q in parts.items():
+            exact = _divergence(q)
+            if exact is not None:
+                ((more, primitive),) = exact.items()
+                following.append(_only(_added(alpha, more), primitive))
+                continue
+            for factors, coefficient in q.monomials:
+                monomial = Expression(((factors, coefficient),))
+                moved = _move_one(alpha, monomial, factors)
+                if moved is None:
+                    done = _sum([done, _only(alpha, monomial)])
+                else:
+                    following += moved
+        parts = _sum(following)
+    return done
+
+
+def _move_one(alpha: Alpha, monomial: Expression, factors: Factors) -> list[Conservative] | None:
+    """A monomial with a single derivative in other form, None where it stays.
+
+    g(s) s_a = D_a G - d_a G with G the antiderivative of g; otherwise g s_ab = D_a(g s_b) - (D_a g) s_b, for
+    functions g of coordinates, or where it leaves products of first derivatives.
+    """
+    derived = [name for name in monomial.symbols if _is_derivative(name)]
+    if len(derived) != 1:
+        return None
+    (name,) = derived
+    g = derivative(monomial, name)
+    head, _, letters = name.partition("_")
+    primitive = antiderivative(g, head) if g.symbols <= {head, *COORDINATES} and len(letters) == 1 else None
+    if primitive is not None:
+        explicit = derivative(primitive, letters)
+        return [_only(_added(alpha, multi_index(letters)), primitive), _only(alpha, scale(explicit, -1.0))]
+    if name in g.symbols or not (g.symbols <= set(COORDINATES) or len(letters) == 2):
+        return None
+    axis, lower = letters[0], symbol("_".join(filter(None, (head, letters[1:]))))
+    rest = scale(multiply(differentiate_along(g, axis), lower), -1.0)
+    return [_only(_added(alpha, multi_index(axis)), multiply(g, lower)), _only(alpha, rest)]
 
 
 def _power(base: Conservative, exponent: Conservative) -> Conservative:
-    q = exponent.get(IDENTITY, algebra.constant(0.0))
+    q = exponent.get(IDENTITY, constant(0.0))
     if set(exponent) - {IDENTITY} or q.constant is None:
         raise TermError(f"exponent {_describe_all(exponent)}: an exponent is a number")
-    if set(base) <= {IDENTITY}:
-        return _only(IDENTITY, algebra.power(base.get(IDENTITY, algebra.constant(0.0)), q.constant))
     if q.constant == 1.0:
         return base
-    raise TermError(
-        f"({_describe_all(base)})^{q} has no weak form: a power of a derivative is not a derivative of a "
-        "function of u, so it cannot be moved onto the test function"
-    )
+    return _only(IDENTITY, power(_pointwise(base), q.constant))
+
+
+def _pointwise(value: Conservative) -> Expression:
+    """A sum of D_alpha q as an expression in derivatives of states."""
+    return add(*(expand(alpha, q) for alpha, q in value.items()))
 
 
 def _algebraic(argument: Conservative, where: str) -> Expression:
-    if set(argument) <= {IDENTITY}:
-        return argument.get(IDENTITY, algebra.constant(0.0))
-    inside = _describe_all(argument)
-    raise TermError(f"{where} of {inside} has no weak form: functions take u, not its derivatives")
+    q = argument.get(IDENTITY, constant(0.0))
+    if set(argument) <= {IDENTITY} and not any(map(_is_derivative, q.symbols)):
+        return q
+    raise TermError(f"{where} of {_describe_all(argument)}: functions take u, not its derivatives")
 
 
 def _describe_all(value: Conservative) -> str:
-    return " + ".join(describe(alpha, value[alpha]) for alpha in sorted(value)) or "0"
+    return (
+        " + ".join(describe(alpha, q) for alpha, q in sorted(value.items(), key=lambda item: item[0])) or "0"
+    )
+
+
+def _added(first: Alpha, second: Alpha) -> Alpha:
+    return tuple(a + b for a, b in zip(first, second, strict=True))
+
+
+def _letters(name: str) -> str:
+    """The axes a symbol depends on by its writing: those of a derivative, or the coordinate itself."""
+    return name if name in COORDINATES else name.partition("_")[2]
+
+
+def _is_derivative(name: str) -> bool:
+    return "_" in name
+
+
+def _is_state(q: Expression) -> bool:
+    """True for a component or an input by itself."""
+    (name, *others) = q.symbols or ("",)
+    return not others and name not in COORDINATES and not _is_derivative(name) and q == symbol(name)
+
+
+def _raised(name: str, axis: str) -> str:
+    """The symbol of a derivative along `axis`: u -> u_x, u_x -> u_xx."""
+    head, _, letters = name.partition("_")
+    raised = "".join(sorted(letters + axis, key=COORDINATES.index))
+    if len(raised) > HIGHEST:
+        raise TermError(f"derivative of order {len(raised)} of {head}: the highest is {HIGHEST}")
+    return f"{head}_{raised}"
+
+
+def _possible_states(q: Expression) -> list[str]:
+    """Symbols that q may be a derivative of: components in it, and its derivatives with a letter less."""
+    names = set()
+    for name in q.symbols - set(COORDINATES):
+        head, _, letters = name.partition("_")
+        names |= {head, name}
+        names |= {
+            f"{head}_{shorter}" for i in range(len(letters)) if (shorter := letters[:i] + letters[i + 1 :])
+        }
+    return sorted(names, key=lambda name: (-len(_letters(name)), name))
+
+
+def _symbols(monomial: tuple[Factors, float]) -> frozenset[str]:
+    return Expression((monomial,)).symbols
+
+
+def _has_functions(q: Expression) -> bool:
+    return any(not factor.is_symbol for factors, _ in q.monomials for factor, _ in factors)
+
+
+def _is_negligible(rest: Expression, q: Expression) -> bool:
+    """True where nothing but rounding is left of every monomial of q."""
+    sizes = dict(q.monomials)
+    return all(abs(c) <= 1e-12 * abs(sizes.get(factors, 0.0)) for factors, c in rest.monomials)
 
 
 def _without_constant(q: Expression) -> Expression:
@@ -311,31 +550,31 @@ def factor_and_text(term: Term) -> tuple[float, str]:
     """The term as factor * text; 1/2 D_x(u^2) is 1 * "u*u_x"."""
     factor, n = _product_form(term)
     if n is not None:
-        power = "" if n == 2.0 else f"^{number_text(n - 1.0)}"
-        return factor, f"u{power}*u_{letters_of(term.alpha)}"
-    body = describe(term.alpha, term.q)
+        (state, _), power = term.q.power_of or ("", n), "" if n == 2.0 else f"^{number_text(n - 1.0)}"
+        return factor, f"{state}{power}*{state}_{letters_of(term.orders)}"
+    body = describe(term.orders, term.q)
     return factor, f"({body})" if len(term.q.monomials) > 1 and not term.order else body
 
 
 def factor_and_latex(term: Term) -> tuple[float, str]:
     """The same in LaTeX."""
-    (factor, n), letters, q = _product_form(term), letters_of(term.alpha), term.q.latex
+    (factor, n), letters, q = _product_form(term), letters_of(term.orders), term.q.latex
     if n is not None:
-        power = "" if n == 2.0 else f"^{{{number_text(n - 1.0)}}}"
-        return factor, rf"u{power}\,u_{{{letters}}}"
+        (name, _), power = term.q.power_of or ("", n), "" if n == 2.0 else f"^{{{number_text(n - 1.0)}}}"
+        return factor, rf"{symbol_latex(name)}{power}\,{symbol_latex(name)}_{{{letters}}}"
     if not letters:
         return factor, rf"\left({q}\right)" if len(term.q.monomials) > 1 else q
-    plain = term.q == algebra.state()
-    return factor, rf"u_{{{letters}}}" if plain else rf"\partial_{{{letters}}}\left({q}\right)"
+    body = symbol_latex(describe(term.orders, term.q)) if _is_state(term.q) else ""
+    return factor, body or rf"\partial_{{{letters}}}\left({q}\right)"
 
 
 def _product_form(term: Term) -> tuple[float, float | None]:
-    """(factor, n) when scale D_x(u^n) is to be written factor * u^(n-1) u_x, else (scale, None).
+    """(factor, n) when scale D_x(s^n) is to be written factor * s^(n-1) s_x, else (scale, None).
 
     Written so unless D_x(u^n) stands alone, and only when the floats read back exactly.
     """
-    n = term.q.degree
-    if term.order != 1 or n is None or n == 1.0 or term.scale == 1.0:
+    name, n = term.q.power_of or ("", 1.0)
+    if term.order != 1 or n == 1.0 or term.scale == 1.0 or _is_derivative(name):
         return term.scale, None
     factor = term.scale * n
     exact = factor / n == term.scale and (n - 1.0) + 1.0 == n

@@ -89,6 +89,7 @@ class Source(Payload):
         truth: Equation | None,
         systems: tuple[WeakSystem, ...] | None = None,
     ) -> None:
+        library.check_autonomous("an explorer")
         self.field, self.library, self.geometry, self.params = field, library, geometry, params
         self._built = {} if systems is None else {_drawn_by(params): systems}
         data = field_bytes(field)

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,24 @@ def read_samples(
     if domain is None:
         domain = bounding_box(x, t)
     return Observations(x, t, u, domain, source=source)
+
+
+def read_components(
+    source: Any, columns: Mapping[str, str], inputs: Sequence[str] = (), domain: Domain | None = None
+) -> dict[str, Observations]:
+    """The observations of every component and measured input in one file or table.
+
+    `columns` maps components, and coordinates that are called otherwise, to the names of their columns;
+    `inputs` are called as their columns are unless `columns` says otherwise.
+    """
+    axes = {role: name for role, name in columns.items() if role in (*COORDINATES, "t")}
+    names = {role: name for role, name in columns.items() if role not in axes}
+    names |= {name: name for name in inputs if name not in names}
+    read = {name: read_samples(source, domain, columns={**axes, "u": names[name]}) for name in names}
+    if domain is not None:
+        return read
+    x, t = (np.concatenate([getattr(each, axis) for each in read.values()]) for axis in ("x", "t"))
+    return {name: replace(each, domain=bounding_box(x, t)) for name, each in read.items()}
 
 
 def is_dataset(value: object) -> bool:

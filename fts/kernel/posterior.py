@@ -128,9 +128,13 @@ class DrawnField:
         """The box of the field."""
         return self.field.domain
 
-    def on_grid(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
-        """The field with its error on the tensor grid of the axes (x, [y,] t)."""
-        return self.field.on_grid(*axes) + _on_grid(self.bases, self.series, axes)
+    def on_grid(
+        self, *axes: np.ndarray, alpha: tuple[int, ...] = (), order: int = 0
+    ) -> Float[np.ndarray, "..."]:
+        """The field with its error, or a derivative, on the tensor grid of the axes (x, [y,] t)."""
+        orders = (*(alpha or (0,) * self.domain.dimension), order)
+        derivative: dict[str, Any] = {"alpha": alpha, "order": order} if any(orders) else {}
+        return self.field.on_grid(*axes, **derivative) + _on_grid(self.bases, self.series, axes, orders)
 
 
 def interleaved_halves(
@@ -174,8 +178,11 @@ def _draw_errors(
     return tuple(bases), np.stack(errors)
 
 
-def _on_grid(bases: Sequence[Basis], series: np.ndarray, axes: Sequence[np.ndarray]) -> np.ndarray:
+def _on_grid(
+    bases: Sequence[Basis], series: np.ndarray, axes: Sequence[np.ndarray], orders: Sequence[int] = ()
+) -> np.ndarray:
     """Values of series on the tensor grid of the axes; leading axes of several series are carried along."""
-    for i, (basis, axis) in enumerate(zip(bases, axes, strict=True), series.ndim - len(bases)):
-        series = multiply(series, basis.at(axis, 0), i)
+    each = zip(bases, axes, orders or (0,) * len(bases), strict=True)
+    for i, (basis, axis, order) in enumerate(each, series.ndim - len(bases)):
+        series = multiply(series, basis.at(axis, order), i)
     return series

@@ -116,6 +116,7 @@ class Selection:
     notes: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # what a method reports of its run
     # By other rules on the same systems.
     variants: Mapping[str, "Selection"] = dataclasses.field(default_factory=dict)
+    target: str = "u_t"  # the left-hand side
 
     def __post_init__(self) -> None:
         if self.xi.shape != (len(self.library),) or not np.isfinite(self.xi).all():
@@ -125,7 +126,7 @@ class Selection:
     def equation(self) -> Equation:
         """The selected terms with their coefficients."""
         chosen = np.flatnonzero(self.xi)
-        return Equation(tuple(self.library[int(j)] for j in chosen), self.xi[chosen])
+        return Equation(tuple(self.library[int(j)] for j in chosen), self.xi[chosen], self.target)
 
     @property
     def support(self) -> tuple[str, ...]:

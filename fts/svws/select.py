@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from fts import fitting, validation
+from fts.equations.grammar import TermError
 from fts.equations.terms import Library
 from fts.fields.frozen import Field
 from fts.observations import Observations
@@ -23,7 +24,7 @@ from fts.selection import refits
 from fts.selection.selection import Selection
 from fts.svws import rule
 from fts.svws.rule import build, relative_threshold
-from fts.weak.assembly import WeakSystem, add_terms, missing_terms
+from fts.weak.assembly import U_T, WeakSystem, add_terms, missing_terms
 from fts.weak.geometry import automatic, power_for, refine_nodes
 
 
@@ -150,8 +151,13 @@ def problem_of(field: Field) -> str | None:
 
 def resolve_library(library: str | Sequence[str] | Library) -> Library:
     """The library a user means: a name of the paper's, a list of term texts, or one already made."""
-    if isinstance(library, Library):
-        return library
+    terms = library if isinstance(library, Library) else _parse(library)
+    if U_T in terms:
+        raise TermError("u_t is the left-hand side of the equation: leave it out of the library")
+    return terms
+
+
+def _parse(library: str | Sequence[str]) -> Library:
     remedy = "give a name like 'ks', or terms like ['u*u_x', 'u_xx']"
     validation.require_type((str, list, tuple), library, "library", remedy)
     if isinstance(library, str):

@@ -119,7 +119,8 @@ def select_prepared(fit: Fit, ready: Prepared, one_field: Selection, params: Two
 def moments_of_halves(fit: Fit, ready: Prepared, params: TwoFieldsParams) -> CrossMoments | None:
     """The cross moments of the halves, on the phases that the paper's rule begins with; None without any."""
     assert fit.posterior is not None
-    pairs = fit.halves(params.splits, params.smoothing, np.random.default_rng(params.split_seed))
+    rng, differentiated = np.random.default_rng(params.split_seed), ready.library.strong_derivatives > 0
+    pairs = fit.halves(params.splits, params.smoothing, rng, derivatives=differentiated)
     variances = ready.with_variances(fit.variance).variances if pairs else None
     if variances is None:
         return None

@@ -223,6 +223,8 @@ def multiple_shooting(
     observations, domain = fit.observations, fit.observations.domain
     if domain.dimension != 1 or not domain.periodic[0]:
         raise NotApplicable("an equation is followed on one periodic axis: say domain= with periodic=(True,)")
+    if not all(term.is_autonomous for term in library):
+        raise NotApplicable("an equation with coordinates, derivatives in time or products of them")
     whole = resolved_record(fit.field, observations, fit.noise, params)
     if whole is None:
         raise NotApplicable(f"the field has more than {params.most_waves} waves: follow a shorter axis")

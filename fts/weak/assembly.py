@@ -2,6 +2,9 @@
 
     b_l = -<u, d_t psi_l>,     A_lj = scale_j (-1)^|alpha_j| <q_j(u), D^alpha_j psi_l>.
 
+The equations of several components share their columns: `assemble_all` returns one system for each left-hand
+side, which may be u_tt as well; q may hold other components, inputs, coordinates and derivatives of fields.
+
 The nodes of all patches form one tensor grid, so a column is one small contraction per axis. How far a field
 error can move an entry is bounded by Cauchy-Schwarz (Supplement B.1),
 
@@ -12,11 +15,12 @@ with L_j = scale_j max |q_j'| on the range of u and v. Norms and ranges are take
 where the inequalities hold for the assembled numbers themselves, not only for the integrals they approximate.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import product
 from math import prod
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -24,11 +28,14 @@ from jaxtyping import Float
 from fts.domain import grid_points
 from fts.equations.algebra import derivative, state
 from fts.equations.expressions import Expression
-from fts.equations.terms import Library
+from fts.equations.terms import Alpha, Library, Term
 from fts.fields.frozen import Field
+from fts.fields.system import Fields, check_known, values_on_grid
 from fts.params.types import WeakParams
 from fts.weak.test_functions import Phase, check_geometry, patch_centers, patch_nodes, quadrature, weights
 
+# The left-hand side of a scalar equation, and of the paper's.
+U_T = Term((), 1.0, state(), time=1)
 # One block of patches at a time: at most so many nodes (16 MB per array of values), on at most so many
 # spatial nodes (a factorized field also holds R + 1 features at each), unless a single patch has more.
 BLOCK_NODES = 1 << 21
@@ -50,6 +57,7 @@ class WeakSystem:
     library: Library
     centers: Float[np.ndarray, "m d1"]  # patch centers (x, [y, [z,]] t)
     phase: Phase
+    target: Term = U_T  # the left-hand side, b
 
     def __post_init__(self) -> None:
         if self.A.shape != (len(self.b), len(self.library)) or self.centers.shape[0] != len(self.b):
@@ -62,32 +70,47 @@ class WeakSystem:
         return len(self.b)
 
 
-def assemble(field: Field, library: Library, params: WeakParams, phase: Phase) -> WeakSystem:
+def assemble(
+    field: Fields, library: Library, params: WeakParams, phase: Phase, target: Term = U_T
+) -> WeakSystem:
     """The weak system of `library` on the patch grid shifted by `phase` spacings per axis."""
-    check_geometry(field.domain, library, params)
+    return assemble_all(field, library, params, phase, (target,))[0]
+
+
+def assemble_all(
+    field: Fields,
+    library: Library,
+    params: WeakParams,
+    phase: Phase,
+    targets: Sequence[Term],
+) -> tuple[WeakSystem, ...]:
+    """The weak systems of several equations with the same terms, their columns integrated once."""
+    terms, first = (*targets, *library), len(targets)
+    check_known(field, frozenset().union(*(term.states for term in terms)))
+    check_geometry(field.domain, Library(tuple(dict.fromkeys(terms))), params)
     centers = patch_centers(field.domain, params, phase)
-    plans = _plans(library, params)
+    plans = _plans(terms, params)
+    symbols = frozenset().union(*(plan.q.symbols for plan in plans))
     m = tuple(len(axis) for axis in centers)
-    columns = np.empty((*m, 1 + len(library)))
+    columns = np.empty((*m, len(terms)))
     for block in _blocks(m, params.nodes):
         nodes = patch_nodes([axis[part] for axis, part in zip(centers, block, strict=True)], params)
-        u = np.ascontiguousarray(field.on_grid(*nodes), dtype=np.float64)
         shape = tuple(len(axis) for axis in nodes)
-        if u.shape != shape:
-            raise ValueError(f"the field has shape {u.shape} on a grid of {shape} points")
-        columns[block] = _integrate(u, plans, params)
-    columns = columns.reshape(-1, 1 + len(library))
+        columns[block] = _integrate(values_on_grid(field, symbols, nodes), shape, plans, params)
+    columns = columns.reshape(-1, len(terms))
     if not np.isfinite(columns).all():
-        bad = [("u_t", *library.names)[j] for j in np.flatnonzero(~np.isfinite(columns).all(axis=0))]
+        bad = [str(terms[j]) for j in np.flatnonzero(~np.isfinite(columns).all(axis=0))]
         raise ValueError(f"columns {bad} are not finite, for the field is not finite on all patches")
-    grid = grid_points(tuple(centers))
-    return WeakSystem(np.ascontiguousarray(columns[:, 1:]), columns[:, 0].copy(), library, grid, phase)
+    grid, A = grid_points(tuple(centers)), np.ascontiguousarray(columns[:, first:])
+    return tuple(
+        WeakSystem(A, columns[:, k].copy(), library, grid, phase, target) for k, target in enumerate(targets)
+    )
 
 
-def add_terms(system: WeakSystem, field: Field, library: Library, params: WeakParams) -> WeakSystem:
+def add_terms(system: WeakSystem, field: Fields, library: Library, params: WeakParams) -> WeakSystem:
     """The system of a larger library on the same patches; columns it has already are kept."""
     new = missing_terms(library, system.library)
-    added = assemble(field, new, params, system.phase)
+    added = assemble(field, new, params, system.phase, system.target)
     columns = dict(zip((*system.library, *new), (*system.A.T, *added.A.T), strict=True))
     return replace(system, A=np.column_stack([columns[term] for term in library]), library=library)
 
@@ -99,8 +122,10 @@ class LastValues:
         self.field, self.domain = field, field.domain
         self._axes, self._values = (), np.empty(0)
 
-    def on_grid(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
-        """The field's values, not to be changed."""
+    def on_grid(self, *axes: np.ndarray, **derivative: Any) -> Float[np.ndarray, "..."]:
+        """The field's values, not to be changed, or a derivative."""
+        if derivative:
+            return self.field.on_grid(*axes, **derivative)
         if len(axes) != len(self._axes) or not all(map(np.array_equal, axes, self._axes)):
             self._axes, self._values = axes, self.field.on_grid(*axes)
         return self._values
@@ -113,7 +138,7 @@ def missing_terms(library: Library, known: Library) -> Library:
 
 @dataclass(frozen=True)
 class _Column:
-    """Column `index` of [b, A]: factor * <q(u), test function differentiated by `orders`>."""
+    """What column `index` of [b, A] gets: factor * <q, test function differentiated by `orders`>."""
 
     index: int
     factor: float
@@ -132,20 +157,34 @@ class _Plan:
     stages: list[_Stage]
 
 
-def _plans(library: Library, params: WeakParams) -> list[_Plan]:
-    """One plan per distinct q; b is a column of q = u, with the time derivative on the test function."""
+def _plans(terms: Sequence[Term], params: WeakParams) -> list[_Plan]:
+    """One plan per distinct q; b is a column like others, with the time derivative on the test function."""
     d = len(params.nodes) - 1
-    columns: dict[Expression, list[_Column]] = {state(): [_Column(0, -1.0, (0,) * d + (1,))]}
-    for j, term in enumerate(library):
-        sign = -1.0 if term.order % 2 else 1.0
-        column = _Column(j + 1, sign * term.scale, (*term.alpha[:d], 0))
-        columns.setdefault(term.q, []).append(column)
+    columns: dict[Expression, list[_Column]] = {}
+    for j, term in enumerate(terms):
+        for alpha, q in term.weak_parts:
+            factor, q = _unit(q)
+            sign = -1.0 if sum(alpha) % 2 else 1.0
+            columns.setdefault(q, []).append(_Column(j, sign * factor, _of_axes(alpha, d)))
     table = {
         (axis, order): weights(params.half_widths[axis], params.nodes[axis], params.power, order, params.rule)
         for axis in range(d + 1)
         for order in {column.orders[axis] for group in columns.values() for column in group}
     }
     return [_Plan(q, group, _stages(group, table, d)) for q, group in columns.items()]
+
+
+def _unit(q: Expression) -> tuple[float, Expression]:
+    """Coefficient and monomial, so that multiples of a function share their values; a sum stays as it is."""
+    if len(q.monomials) != 1:
+        return 1.0, q
+    ((factors, coefficient),) = q.monomials
+    return coefficient, Expression(((factors, 1.0),))
+
+
+def _of_axes(alpha: Alpha, d: int) -> tuple[int, ...]:
+    """Orders in x, y, z and t as those of d spatial axes and time."""
+    return (*alpha[:d], alpha[3])
 
 
 def _stages(columns: list[_Column], table: dict[tuple[int, int], np.ndarray], d: int) -> list[_Stage]:
@@ -177,44 +216,60 @@ def _blocks(patches: tuple[int, ...], nodes: tuple[int, ...]) -> Iterator[tuple[
         yield tuple(slice(i, i + size) for i, size in zip(corner, sizes, strict=True))
 
 
-def _integrate(u: np.ndarray, plans: list[_Plan], params: WeakParams) -> np.ndarray:
-    """All columns [*patches, 1 + J] on a block of patches, from the field on the block's nodes."""
-    patches = tuple(size // n for size, n in zip(u.shape, params.nodes, strict=True))
-    result = np.empty((*patches, sum(len(plan.columns) for plan in plans)))
+def _integrate(
+    values: Mapping[str, np.ndarray], shape: tuple[int, ...], plans: list[_Plan], params: WeakParams
+) -> np.ndarray:
+    """All columns [*patches, targets + J] on a block of patches, from all symbols on the block's nodes."""
+    patches = tuple(size // n for size, n in zip(shape, params.nodes, strict=True))
+    result = np.zeros((*patches, 1 + max(column.index for plan in plans for column in plan.columns)))
     varying = sorted((plan for plan in plans if plan.q.constant is None), key=lambda plan: plan.q.key)
-    for plan, parts in zip(varying, _integrate_time(u, varying, params), strict=True):
+    for plan, parts in zip(varying, _integrate_time(values, shape, varying, params), strict=True):
         _integrate_space(parts, plan, params, result)
     for plan in plans:
         if plan.q.constant is not None:  # the same integral of the test function on every patch
             for column in plan.columns:
-                result[..., column.index] = column.factor * bump_integral(params)
+                result[..., column.index] += column.factor * bump_integral(params)
     return result
 
 
-def _integrate_time(u: np.ndarray, plans: list[_Plan], params: WeakParams) -> list[_Parts]:
-    """For every plan, q(u) contracted along time: one pass over all nodes, in pieces that fit the cache."""
-    n = params.nodes[-1]
-    rows = u.reshape(-1, u.shape[-1])
-    cells = rows.shape[1] // n
+def _integrate_time(
+    values: Mapping[str, np.ndarray], shape: tuple[int, ...], plans: list[_Plan], params: WeakParams
+) -> list[_Parts]:
+    """For every plan, q contracted along time: one pass over all nodes, in pieces that fit the cache."""
+    n, times, count = params.nodes[-1], shape[-1], prod(shape[:-1])
+    rows = {name: _rows(array, shape) for name, array in values.items()}
+    cells = times // n
     weighted = [list(zip(*plan.stages[0][()], strict=True)) for plan in plans]
-    results = [{(order,): np.empty(len(rows) * cells) for order, _ in each} for each in weighted]
-    step = max(1, CACHE_NODES // rows.shape[1])
-    for first in range(0, len(rows), step):
+    results = [{(order,): np.empty(count * cells) for order, _ in each} for each in weighted]
+    step = max(1, CACHE_NODES // times)
+    for first in range(0, count, step):
         piece = slice(first * cells, (first + step) * cells)
-        values = _functions(rows[first : first + step], [plan.q for plan in plans])
-        for each, result, value in zip(weighted, results, values, strict=True):
+        near = {name: each if len(each) == 1 else each[first : first + step] for name, each in rows.items()}
+        size = (min(step, count - first), times)
+        functions = _functions(near, size, [plan.q for plan in plans])
+        for each, result, value in zip(weighted, results, functions, strict=True):
             for order, w in each:
                 np.dot(value.reshape(-1, n), w, out=result[(order,)][piece])
     return results
 
 
-def _functions(u: np.ndarray, functions: list[Expression]) -> Iterator[np.ndarray]:
-    """q(u) for each q; in ascending order a power costs one multiplication by u."""
+def _rows(values: np.ndarray, shape: tuple[int, ...]) -> Float[np.ndarray, "#nodes #times"]:
+    """One row per spatial node; values of time alone stay one row, those of a coordinate one column."""
+    if values.ndim and values.shape[-1] == 1 != shape[-1]:
+        return np.broadcast_to(values, (*shape[:-1], 1)).reshape(-1, 1)
+    return values.reshape(-1, shape[-1])
+
+
+def _functions(
+    values: Mapping[str, np.ndarray], shape: tuple[int, int], functions: list[Expression]
+) -> Iterator[np.ndarray]:
+    """The values of each q; in ascending order a power of u costs one multiplication by u."""
+    u = values.get("u", np.empty(0))
     previous, degree = u, 1.0
     for q in functions:
         if q.degree == degree + 1.0:
             previous, degree = previous * u, degree + 1.0
-        yield previous if q.degree == degree else q(u)
+        yield previous if q.degree == degree else np.broadcast_to(q(values), shape)
 
 
 def _integrate_space(parts: _Parts, plan: _Plan, params: WeakParams, result: np.ndarray) -> None:
@@ -228,7 +283,7 @@ def _integrate_space(parts: _Parts, plan: _Plan, params: WeakParams, result: np.
         parts = grown
         behind *= result.shape[axis]
     for column in plan.columns:
-        result[..., column.index] = column.factor * parts[column.orders].reshape(result.shape[:-1])
+        result[..., column.index] += column.factor * parts[column.orders].reshape(result.shape[:-1])
 
 
 def bump_integral(params: WeakParams) -> float:

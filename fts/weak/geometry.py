@@ -16,6 +16,7 @@ from jaxtyping import Float
 
 from fts.equations.terms import Library
 from fts.fields.frozen import Field
+from fts.fields.system import Fields, components
 from fts.observations import InsufficientData
 from fts.params.types import WeakParams
 from fts.weak.assembly import WeakSystem, assemble
@@ -40,8 +41,10 @@ class GeometryParams:
 GENERAL = GeometryParams()
 
 
-def automatic(field: Field, library: Library, params: GeometryParams = GENERAL) -> WeakParams:
+def automatic(field: Fields, library: Library, params: GeometryParams = GENERAL) -> WeakParams:
     """Half-widths from the field's spectrum, some 300 patches, as many nodes as the quadrature needs.
+
+    Of several components the one with the finest structure decides.
 
     The power is twice the highest derivative order, the paper's own choice, but at least 6. Gauss's rule wins
     on smooth fields, above all in several dimensions; midpoints cope better with the kinks of splines. The
@@ -65,8 +68,13 @@ def power_for(library: Library) -> int:
     return max(6, 2 * library.order)
 
 
-def corners(field: Field, params: GeometryParams = GENERAL) -> list[float]:
-    """Corner wavenumber of each axis, space and then time."""
+def corners(field: Fields, params: GeometryParams = GENERAL) -> list[float]:
+    """Corner wavenumber of each axis, space and then time: the largest of all components."""
+    every = [_corners(each, params) for each in components(field).values()]
+    return [max(axis) for axis in zip(*every, strict=True)]
+
+
+def _corners(field: Field, params: GeometryParams) -> list[float]:
     domain, n = field.domain, params.samples[field.domain.dimension - 1]
     u = field.on_grid(*(low + (high - low) * (np.arange(n) + 0.5) / n for low, high, _ in domain.axes))
     return [
@@ -120,7 +128,7 @@ def _patch_counts(half_widths: tuple[float, ...], extents: tuple[float, ...], wa
 
 
 def refine_nodes(
-    field: Field, library: Library, start: WeakParams, params: GeometryParams = GENERAL
+    field: Fields, library: Library, start: WeakParams, params: GeometryParams = GENERAL
 ) -> WeakParams:
     """Nodes raised axis by axis until half as many again change no column by more than `accuracy`."""
     most, accuracy = (each[field.domain.dimension - 1] for each in (params.most_nodes, params.accuracy))

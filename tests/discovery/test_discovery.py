@@ -211,7 +211,7 @@ def test_the_command_says_what_it_found(tmp_path, rng, capsys):
         (["discover"], "required"),
         (["discoverer", "FILE"], "invalid choice"),
         ([], "required"),
-        (["discover", "FILE", "--library", "u_x^2", "--quiet"], "u_x"),
+        (["discover", "FILE", "--library", "u^u_x", "--quiet"], "u_x"),
     ],
 )
 def test_bad_commands_are_answered_with_a_remedy(tmp_path, rng, capsys, monkeypatch, arguments, message):

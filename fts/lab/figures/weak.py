@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from fts.domain import Domain, grid_points
+from fts.equations.equation import Equation
 from fts.equations.terms import Library, Term
 from fts.fields.frozen import Field
 from fts.params.types import WeakParams
@@ -27,6 +28,16 @@ def written_terms(written: Sequence[str], terms: Sequence[Term]) -> Table:
         q = Term((0, 0, 0), 1.0, term.q).latex
         rows.append((text, f"${term.latex}$", f"{term.scale:.2g}", f"${letters or '1'}$", f"${q}$"))
     return table(["typed", "read as", "scale", r"$\alpha$", "$q(u)$"], rows)
+
+
+def terms_by_parts(terms: Sequence[Term]) -> Table:
+    """Terms, the sum of D_alpha q that is integrated instead, and the highest derivative left in q."""
+    rows = []
+    for term in terms:
+        parts = (Term(alpha[:3], 1.0, q, alpha[3]) for alpha, q in term.weak_parts)
+        integrated = Equation(tuple(parts), np.ones(len(term.weak_parts))).latex.removeprefix("u_t = ")
+        rows.append((f"${term.latex}$", f"${integrated}$", str(term.strong_derivatives)))
+    return table(["term", "integrated as", "derivatives of the field"], rows)
 
 
 def geometries(given: Mapping[str, WeakParams]) -> Table:
