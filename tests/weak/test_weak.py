@@ -17,9 +17,11 @@ from scipy.integrate import cubature, quad
 from scipy.special import beta
 
 from fts.domain import Domain
+from fts.equations.algebra import scale
 from fts.equations.equation import Equation, strong
-from fts.equations.terms import Library, Term, parse_term
+from fts.equations.terms import Library, Term, expand, parse_term
 from fts.fields.frozen import CallableField, TabulatedField
+from fts.fields.system import FieldSystem, values_on_grid
 from fts.params.paper import PAPER
 from fts.params.types import Rule, WeakParams
 from fts.weak import assembly, test_functions
@@ -421,3 +423,51 @@ def test_the_papers_geometry_fits_the_papers_domains() -> None:
     field = CallableField(lambda x, t: np.sin(x / 16) * np.cos(t / 50), domain)
     system = assembly.assemble(field, LIBRARY, params, np.array([0.3, 0.8]))
     assert system.A.shape == (300, 8)
+
+
+class Product:
+    """sin(1.3 x - t) + 2 or cos(x) exp(-t/2), with the derivatives a frozen field gives."""
+
+    domain = Domain((0.0,), (6.0,), 0.0, 2.0, (False,))
+
+    def __init__(self, first: bool) -> None:
+        self.first = first
+
+    def on_grid(
+        self, x: np.ndarray, t: np.ndarray, alpha: tuple[int, ...] = (0,), order: int = 0
+    ) -> np.ndarray:
+        k = alpha[0]
+        if self.first:
+            phase = 1.3 * x[:, None] - t + (k - order) * np.pi / 2
+            return 1.3**k * np.sin(phase) + 2.0 * (k + order == 0)
+        return np.cos(x + k * np.pi / 2)[:, None] * (-0.5) ** order * np.exp(-t / 2)
+
+
+def test_integration_by_parts_agrees_with_the_strong_form() -> None:
+    """Every general term against the quadrature of the term itself, on smooth fields."""
+    texts = ["u_x^2", "u*u_xx", "u_xxt", "u_tt", "x*u_x", "sin(3*t)", "D_x(x*u_x)", "u*u_t", "x^2*u_xx"]
+    texts += [
+        "u^2*u_xx",
+        "v*u_x",
+        "D_x(u*v_x)",
+        "u*v_xx",
+        "u_x*v_x",
+        "u*v",
+        "x*t*u_x",
+        "x*D_xx(u^2)",
+        "v*v_x",
+    ]
+    fields = FieldSystem({"u": Product(True), "v": Product(False)})
+    library = Library.parse(texts, ("u", "v"))
+    geometry = WeakParams((0.8, 0.4), (3, 2), (64, 64), 12, "gauss")
+    target = parse_term("v_t", ("u", "v"))
+    system = assembly.assemble(fields, library, geometry, np.array([0.3, 0.2]), target)
+    nodes = test_functions.patch_nodes(
+        test_functions.patch_centers(fields.domain, geometry, system.phase), geometry
+    )
+    bumps = [test_functions.weights(h, 64, 12, 0, "gauss") for h in geometry.half_widths]
+    for term, column in ((target, system.b), *zip(library, system.A.T, strict=True)):
+        q = expand(term.orders, scale(term.q, term.scale))
+        values = np.broadcast_to(q(values_on_grid(fields, q.symbols, nodes)), (3 * 64, 2 * 64))
+        strong = np.einsum("aibj,i,j->ab", values.reshape(3, 64, 2, 64), *bumps).ravel()
+        np.testing.assert_allclose(column, strong, rtol=0, atol=1e-12 * np.abs(strong).max())

@@ -1,0 +1,126 @@
+"""Several components, inputs and experiments: the right equations on reference problems, and refusals."""
+
+import dataclasses
+
+import pytest
+
+import fts
+from fts.discovery.systems import SystemDiscovery, default_library, discover
+from fts.equations.equation import Equation
+from fts.equations.terms import Library
+from fts.fields.frozen import CallableField
+from fts.fields.system import FieldSystem
+from fts.problems.systems import (
+    DEVELOPMENT_SEEDS,
+    observe_system,
+    simulate_runs,
+    simulate_system,
+    system_problem,
+)
+
+SEED = DEVELOPMENT_SEEDS[0]
+
+
+def found(name: str, noise: float, **options) -> tuple[SystemDiscovery, dict[str, Equation]]:
+    """What is discovered on a fifth of the sensors, and the truth."""
+    problem = system_problem(name)
+    samples = observe_system(simulate_system(name, SEED), noise=noise, seed=SEED)
+    states = (*samples, *problem.functions)
+    truth = {c: Equation.parse(text, states) for c, text in problem.truth.items()}
+    inputs = problem.functions or tuple(problem.inputs)
+    target = problem.target if len(problem.components) == 1 else None
+    result = discover(samples, problem.library, inputs=inputs, target=target, progress=False, **options)
+    assert isinstance(result, SystemDiscovery)
+    return result, truth
+
+
+@pytest.mark.parametrize(
+    ("name", "noise", "within"),
+    [("schroedinger", 0.0, 0.01), ("wave", 0.05, 0.02), ("kpz", 0.05, 0.05), ("pulsed_burgers", 0.0, 0.01)],
+)
+def test_equations_beyond_one_scalar_field_are_found(name: str, noise: float, within: float) -> None:
+    result, truth = found(name, noise)
+    for component, equation in result.equations.items():
+        right = truth[component].physical()
+        assert equation.physical().keys() == right.keys()
+        assert equation.target == truth[component].target
+        for term, value in equation.physical().items():
+            assert value == pytest.approx(right[term], rel=within)
+    assert len(str(result).splitlines()) >= len(truth)
+    assert set(result.as_dict()["components"]) == set(truth)
+
+
+def test_a_table_with_named_columns_gives_one_equation_each() -> None:
+    samples = observe_system(simulate_system("schroedinger", SEED), seed=SEED)
+    u, v = samples["u"], samples["v"]
+    table = {"place": u.x[:, 0], "t": u.t, "height": u.y, "speed": v.y}
+    columns = {"u": "height", "v": "speed", "x": "place"}
+    library = system_problem("schroedinger").library
+    result = fts.discover(table, library, columns=columns, domain=u.domain, progress=False)
+    same = fts.discover(samples, library, progress=False)
+    assert {name: str(equation) for name, equation in result.equations.items()} == {
+        name: str(equation) for name, equation in same.equations.items()
+    }
+    with pytest.raises(ValueError, match=r"take result.equations\['u'\]"):
+        _ = result.equation
+
+
+def test_several_short_runs_give_the_equation_that_one_does_not() -> None:
+    problem = system_problem("telegraph")
+    runs = [
+        observe_system(run, share=15 / 160, noise=0.02, seed=number)
+        for number, run in enumerate(simulate_runs("telegraph", 6, seed=SEED))
+    ]
+    result = discover(runs, problem.library, target="u_tt", progress=False)
+    truth = Equation.parse(problem.truth["u"])
+    assert result.equation.support() == truth.support()
+    assert len(result.left_out["u"]) == 6
+    assert "experiments left out" in str(result)
+    alone = discover(runs[:1], problem.library, target="u_tt", progress=False)
+    assert alone.equation.support() != truth.support() or not alone.identified
+
+
+def test_the_default_libraries_read_and_stay_small() -> None:
+    for components, inputs, dimension, order, most in (
+        (("u",), (), 1, 2, 14),
+        (("u", "v"), (), 1, 1, 22),
+        (("u", "v", "w"), (), 1, 1, 32),
+        (("w",), ("a", "b"), 2, 1, 20),
+        (("u", "v"), (), 3, 1, 32),
+    ):
+        texts = default_library(components, inputs, dimension, order)
+        library = Library.parse(texts, (*components, *inputs))
+        library.check_dimension(dimension)
+        assert len(library) <= most
+
+
+def test_refusals_name_a_remedy() -> None:
+    samples = observe_system(simulate_system("wave", SEED), seed=SEED)
+    u = samples["u"]
+    other = dataclasses.replace(u, domain=dataclasses.replace(u.domain, t1=u.domain.t1 + 1))
+    for reason, given, options in (
+        ("equations are of first or second order", u, {"target": "u_ttt"}),
+        ("equations are of first or second order", u, {"target": "v_t"}),
+        ("give the same components", [samples, {"v": u}], {}),
+        ("fit all components on one domain", {"u": u, "v": other}, {}),
+        ("cannot name a component", {"x": u, "u": u}, {}),
+        ("unknown name 'w'", {"u": u, "v": u}, {"library": ["w_x"]}),
+        ("same units", [u, dataclasses.replace(u, y=1e6 * u.y)], {}),
+        ("u_t is the left-hand side", u, {"library": ["u_t", "u"]}),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            discover(given, progress=False, **options)
+
+
+def test_fields_of_a_system_share_their_domain_and_names() -> None:
+    domain = fts.Domain((0.0,), (1.0,), 0.0, 1.0, (False,))
+    field = CallableField(lambda x, t: x + t, domain)
+    longer = CallableField(lambda x, t: x + t, dataclasses.replace(domain, t1=2.0))
+    with pytest.raises(ValueError, match="one domain"):
+        FieldSystem({"u": field, "v": longer})
+    with pytest.raises(ValueError, match="cannot name a component"):
+        FieldSystem({"sin": field})
+    with pytest.raises(ValueError, match="needs v"):
+        fts.select(field, Library.parse(["v", "u"], ("u", "v")))
+    with pytest.raises(ValueError, match="which a CallableField does not give"):
+        fts.select(field, ["u_x^2", "u"])
