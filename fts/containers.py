@@ -166,7 +166,7 @@ def remove_from_cache(path: Path) -> None:
 def load_arrays(path: Path, kind: str, remedy: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Header and arrays of the container at `path`; FileError unless every byte is as written."""
     path = Path(path)
-    if not path.is_file():
+    if not os.path.isfile(path):  # also of a name that no file system takes
         raise FileError(f"no file at {path}: {remedy}")
     if path.stat().st_size > LARGEST:
         raise FileError(f"{path} has {path.stat().st_size} bytes, more than any {kind} file: {remedy}")

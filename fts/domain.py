@@ -28,20 +28,23 @@ class Domain:
             entries = getattr(self, name)
             if not isinstance(entries, (tuple, list)) and getattr(entries, "ndim", 0) != 1:
                 raise ValueError(
-                    f"{name} is {entries!r:.60}: give a tuple with one entry per spatial axis, as in "
+                    f"{name} is {_in_short(entries)}: give a tuple with one entry per spatial axis, as in "
                     "fts.Domain((0.0,), (1.0,), 0.0, 1.0, (False,))"
                 )
             object.__setattr__(self, name, tuple(entries))
         if not len(self.low) == len(self.high) == len(self.periodic) in (1, 2, 3):
             raise ValueError(
-                f"low {self.low}, high {self.high} and periodic {self.periodic} differ: give one "
-                "entry per spatial axis, one to three of them"
+                f"low {_in_short(self.low)}, high {_in_short(self.high)} and periodic "
+                f"{_in_short(self.periodic)} differ: "
+                "give one entry per spatial axis, one to three of them"
             )
         if not all(isinstance(closed, (bool, np.bool_)) for closed in self.periodic):
-            raise ValueError(f"periodic {self.periodic}: give True or False for every spatial axis")
+            raise ValueError(
+                f"periodic {_in_short(self.periodic)}: give True or False for every spatial axis"
+            )
         ends = (*self.low, *self.high, self.t0, self.t1)
         if not all(isinstance(end, Real) and not isinstance(end, bool) for end in ends):
-            raise ValueError(f"ends {ends}: give numbers")
+            raise ValueError(f"ends {_in_short(ends)}: give numbers")
         # Plain values, whatever numbers were given: files and messages hold them as they are.
         object.__setattr__(self, "periodic", tuple(map(bool, self.periodic)))
         object.__setattr__(self, "low", tuple(map(_as_float, self.low)))
@@ -92,6 +95,10 @@ class Domain:
         """The domain a header describes."""
         low, high, periodic = (tuple(value[name]) for name in ("low", "high", "periodic"))
         return Domain(low, high, value["t0"], value["t1"], periodic)
+
+
+def _in_short(value: Any) -> str:
+    return " ".join(repr(value).split())[:60]
 
 
 def _as_float(number: Any) -> float:

@@ -46,7 +46,25 @@ def explain_signature_errors(function: Function) -> Function:
 def require_type(kind: type | tuple[type, ...], value: Any, name: str, remedy: str) -> None:
     """A ValueError with the value's type and the remedy unless it is of the kind."""
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
-        raise ValueError(f"{name} is {_shown(value)}: {remedy}")
+        raise ValueError(f"{name} is {shown(value)}: {remedy}")
+
+
+def require_whole(value: Any, name: str, remedy: str) -> None:
+    """A ValueError unless the value is a whole number, zero or more."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
+        raise ValueError(f"{name} is {shown(value)}: {remedy}")
+
+
+def finite_float(value: Any, name: str, remedy: str) -> float:
+    """The number as a float; a ValueError where it is none, or not finite."""
+    if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = float("inf")
+        if np.isfinite(number):
+            return number
+    raise ValueError(f"{name} is {shown(value)}: {remedy}")
 
 
 def real_array(name: str, values: Any) -> np.ndarray:
@@ -65,7 +83,7 @@ def real_array(name: str, values: Any) -> np.ndarray:
         ) from None
     if array.dtype.kind not in "fiu":
         kind = "no numbers" if array.dtype == object else f"of type {array.dtype}"
-        raise ValueError(f"{name} is {_shown(values)}, {kind}: give an array of real numbers")
+        raise ValueError(f"{name} is {shown(values)}, {kind}: give an array of real numbers")
     return np.asarray(array, dtype=np.float64)
 
 
@@ -100,7 +118,8 @@ def _explain(reason: str, signature: inspect.Signature, keywords: dict[str, Any]
     return f"{reason}: {hint}It takes {', '.join(known)}"
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A short plain value as it is written, of others the type."""
     text = repr(value)
     plain = isinstance(value, (str, int, float, bool, type(None))) and len(text) <= 60
     return text if plain else f"a {type(value).__name__}"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from fts import validation
 from fts.equations.algebra import derivative
 from fts.equations.expressions import signed_sum, symbol_latex, with_coefficient
 from fts.equations.grammar import Node, Sum, TermError, read_equation
@@ -30,9 +31,15 @@ class Equation:
     target: str = "u_t"
 
     def __post_init__(self) -> None:
-        values = np.array(self.coefficients, dtype=np.float64).reshape(-1)
+        remedy = "give terms with their coefficients, or a text by fts.Equation.parse('u_t = u_xx')"
+        validation.require_type((tuple, list), self.terms, "terms", remedy)
+        for term in self.terms:
+            validation.require_type(Term, term, "a term", remedy)
+        values = validation.real_array("coefficients", self.coefficients).reshape(-1).copy()
         if len(values) != len(self.terms) or not np.isfinite(values).all():
-            raise ValueError(f"{len(self.terms)} terms need as many finite coefficients; got {values}")
+            raise ValueError(
+                f"{len(self.terms)} terms need as many finite coefficients: {len(values)} are given, check them"
+            )
         values.flags.writeable = False
         object.__setattr__(self, "terms", tuple(self.terms))
         object.__setattr__(self, "coefficients", values)
@@ -63,6 +70,7 @@ class Equation:
 
     def on(self, library: Library) -> Float[np.ndarray, " J"]:
         """Coefficients [J] of this equation in the library's scaling; an error when a term is missing."""
+        validation.require_type(Library, library, "library", "give an fts.Library")
         rest = self.physical()
         values = np.zeros(len(library))
         for j, term in enumerate(library):

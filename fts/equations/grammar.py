@@ -106,6 +106,8 @@ def read(text: str, states: Sequence[str] = ("u",)) -> Node:
 
 def read_equation(text: str, states: Sequence[str] = ("u",)) -> tuple[State, Node]:
     """Both sides of `u_t = ...`, or of `u_tt = ...`, or of the equation of another component."""
+    if not isinstance(text, str):
+        raise TermError(f"an equation is a text, this is a {type(text).__name__}: write 'u_t = u_xx'")
     left, equals, right = text.partition("=")
     target = left.strip()
     if not equals or target not in {f"{name}_{order}" for name in states for order in ("t", "tt")}:
@@ -130,6 +132,8 @@ class _Reader:
     """Recursive descent over the tokens of one text."""
 
     def __init__(self, text: str, states: Sequence[str]) -> None:
+        if not isinstance(text, str):
+            raise TermError(f"a term is a text, this is a {type(text).__name__}: write it like 'u*u_x'")
         if len(text) > LONGEST:
             raise TermError(f"{len(text)} characters in {_quote(text)}: write at most {LONGEST}")
         self.text, self.states = text, states

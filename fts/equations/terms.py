@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, total_ordering
 
+from fts import validation
 from fts.equations.algebra import (
     add,
     antiderivative,
@@ -71,6 +72,12 @@ class Term:
     time: int = 0
 
     def __post_init__(self) -> None:
+        remedy = "write terms as fts.Library.parse(['u_x']) reads them"
+        validation.require_type((tuple, list), self.alpha, "alpha", remedy)
+        for order in self.alpha:
+            validation.require_whole(order, "an order of alpha", remedy)
+        validation.finite_float(self.scale, "scale", remedy)
+        validation.require_type(Expression, self.q, "q", remedy)
         alpha = (*(int(order) for order in self.alpha), 0, 0, 0)
         if any(alpha[3:]) or min(*alpha, self.time) < 0 or sum(alpha) + self.time > HIGHEST:
             raise TermError(f"multi-index {self.alpha}: at most three orders >= 0 with sum <= {HIGHEST}")
@@ -165,6 +172,10 @@ class Library:
     terms: tuple[Term, ...]
 
     def __post_init__(self) -> None:
+        remedy = "give a list of terms, or texts by fts.Library.parse(['u', 'u_x'])"
+        validation.require_type((tuple, list), self.terms, "terms", remedy)
+        for term in self.terms:
+            validation.require_type(Term, term, "a term", remedy)
         object.__setattr__(self, "terms", tuple(self.terms))
         if not self.terms:
             raise TermError("an empty library: give at least one term")
@@ -180,7 +191,12 @@ class Library:
         """The library of texts such as ["1", "u", "u*u_x", "u_xx"] in these components and inputs."""
         if isinstance(texts, str):
             raise TermError(f"a library is a list of terms; got the single text {texts!r}")
-        texts = list(texts)
+        try:
+            texts = list(texts)
+        except TypeError:
+            raise TermError(
+                f"a library is a list of terms, this is a {type(texts).__name__}: write ['u', 'u_x']"
+            ) from None
         wrong = [text for text in texts if not isinstance(text, str)]
         if wrong:
             raise TermError(

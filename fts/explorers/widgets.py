@@ -12,6 +12,7 @@ import traitlets
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
+from fts import validation
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
 from fts.explorers import stills
@@ -277,8 +278,8 @@ def explore(
     text, may stay out for fields of the benchmarks. The adapter view lays a `reference`, the true trajectory,
     and the `samples` of each field beside it. Truths are only displayed: nothing computed sees them.
     """
-    if view not in _VIEWS:
-        raise ValueError(f"unknown view {view!r}: there are {', '.join(_VIEWS)}")
+    if not isinstance(view, str) or view not in _VIEWS:
+        raise ValueError(f"unknown view {validation.shown(view)}: there are {', '.join(_VIEWS)}")
     fields: list[Any] = list(field) if isinstance(field, (list, tuple)) else [field]
     if not fields:
         raise ValueError("no field to explore: give one, as fts.fit returns, or several")
@@ -286,13 +287,28 @@ def explore(
         if not isinstance(other, FrozenField):
             name = f"{type(other).__name__} cannot be sent to a browser"
             raise ValueError(f"{name}: explore a FrozenField, as fts.fit returns")
+    remedy = "leave it out, or give an equation's text, as 'u_t = u_xx'"
+    validation.require_type((str, Equation, type(None)), truth, "truth", remedy)
+    known = (*_VIEWS[view].order, "choice", "heading", "key")
+    for name in values.keys() - set(known):
+        raise ValueError(f"the view {view!r} has no {name!r}: it has {', '.join(known)}")
     text = str(truth) if isinstance(truth, Equation) else truth
-    made = _VIEWS[view]([_source(each, library, text) for each in fields], **values)
+    sources = [_source(each, library, text) for each in fields]
+    try:
+        made = _VIEWS[view](sources, **values)
+    except (traitlets.TraitError, OverflowError) as error:
+        reason = validation.shortened(" ".join(str(error).split()))
+        raise ValueError(f"a value that its control cannot take: {reason}") from None
     if reference is None and samples is None:
         return made
     if not isinstance(made, AdapterExplorer):
         raise ValueError(f"view {view!r} shows neither reference nor samples: leave them out")
-    return made.lay_beside(_per_field(reference, len(fields)), _per_field(samples, len(fields)))
+    beside = _per_field(reference, len(fields)), _per_field(samples, len(fields))
+    for kind, name, given in ((Trajectory, "reference", beside[0]), (Observations, "samples", beside[1])):
+        for one in given:
+            remedy = f"give an fts.{kind.__name__} per field, or None"
+            validation.require_type((kind, type(None)), one, name, remedy)
+    return made.lay_beside(*beside)
 
 
 def _per_field(given: Any, count: int) -> list[Any]:

@@ -9,6 +9,7 @@ named by problem, protocol, seed, noise and recipe.
 
 import difflib
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -118,6 +119,11 @@ class FrozenField:
     positive: bool = False  # Softplus output
 
     def __post_init__(self) -> None:
+        _require_domain(self.domain)
+        kinds = {"space": Features, "time": Coefficients, "made": Provenance, "positive": bool}
+        for name, kind in kinds.items():
+            remedy = "take a field from fts.fit or fts.load_field, and change it by dataclasses.replace"
+            validation.require_type(kind, getattr(self, name), name, remedy)
         if self.space.dimension != self.domain.dimension or self.space.rank != self.time.rank:
             raise ValueError(
                 f"{self.space.rank} features of {self.space.dimension} coordinates with {self.time.rank} "
@@ -143,14 +149,17 @@ class FrozenField:
         self, points: Float[np.ndarray, "n d1"], alpha: tuple[int, ...], order: int = 0
     ) -> Float[np.ndarray, " n"]:
         """D^alpha in space and the order-th derivative in time, at the points (x, [y,] t)."""
+        _require_orders(alpha, order, self.domain.dimension)
+        points = _as_points(points, self.domain.dimension)
         return _in_chunks(points, _CHUNK, lambda chunk: self._scattered(chunk, alpha, order))
 
     def on_grid(
         self, *axes: np.ndarray, alpha: tuple[int, ...] | None = None, order: int = 0
     ) -> Float[np.ndarray, "..."]:
         """u_hat, or its derivative, on the tensor grid of the axes (x, [y,] t), shaped like a trajectory."""
-        *space, t = axes
-        alpha = alpha or (0,) * self.domain.dimension
+        alpha = (0,) * self.domain.dimension if alpha is None else alpha
+        _require_orders(alpha, order, self.domain.dimension)
+        *space, t = axes = _as_axes(axes, self.domain.dimension)
 
         def product(beta: tuple[int, ...], k: int) -> np.ndarray:
             return self.space.on_axes(tuple(space), beta) @ self.time.at(t, k)
@@ -336,21 +345,23 @@ def load_field(
     """A frozen field that ships with the book; an error names those that do."""
     for name, value in {"problem": problem, "protocol": protocol, "recipe": recipe}.items():
         validation.require_type(str, value, name, "give a text, like load_field('ks', 'S20', recipe='paper')")
-    validation.require_type(int, seed, "seed", "give the whole number the samples were drawn with")
-    validation.require_type((int, float), noise, "noise", "give 0.1 for 10 %")
+        if not re.fullmatch(r"[\w-]+", value):
+            raise ValueError(f"{name} {value[:60]!r}: a name is of letters, digits and '-', as in 'S20-30'")
+    validation.require_whole(seed, "seed", "give the whole number the samples were drawn with")
+    noise = validation.finite_float(noise, "noise", "give 0.1 for 10 %")
     path = field_path(problem, protocol, seed, noise, recipe)
     if not fields_folder().is_dir():
         raise ValueError(
             f"no frozen fields at {fields_folder()}: they ship with the book's repository, set "
             f"{_FOLDER_VARIABLE} to its book/fields, or fit one with fts.fit(observations, {recipe!r})"
         )
-    if not path.is_file():
+    if not os.path.isfile(path):  # also of a name that no file system takes
         known = sorted(other.stem for other in fields_folder().glob(f"{problem}-*.fts"))
         near = difflib.get_close_matches(path.stem, known, n=3, cutoff=0.0)
         listing = f"{len(known)}, such as {', '.join(near)}" if known else "none for this problem"
         raise ValueError(
-            f"no frozen field {path.stem!r} in {fields_folder()} (there: {listing}): "
-            f"fit one with fts.fit(observations, {recipe!r})"
+            f"no frozen field {validation.shortened(path.stem)!r} in {fields_folder()} (there: {listing}): "
+            f"fit one with fts.fit(observations, {recipe[:60]!r})"
         )
     return FrozenField.load(path)
 
@@ -363,7 +374,41 @@ def _in_chunks(
     return np.concatenate([evaluate(chunk) for chunk in chunks])
 
 
+def _as_points(points: Any, dimension: int) -> Float[np.ndarray, "n d1"]:
+    array = validation.real_array("points", points)
+    if array.ndim != 2 or array.shape[1] != dimension + 1:
+        raise ValueError(
+            f"points have shape {array.shape}: give a row ({', '.join((*'xyz'[:dimension], 't'))}) for each"
+        )
+    return array
+
+
+def _as_axes(axes: tuple[Any, ...], dimension: int) -> tuple[np.ndarray, ...]:
+    names = (*"xyz"[:dimension], "t")
+    if len(axes) != len(names):
+        raise ValueError(f"{len(axes)} axes for a domain with {', '.join(names)}: give one of each")
+    arrays = []
+    for name, axis in zip(names, axes, strict=True):
+        array = validation.real_array(f"axis {name}", axis)
+        if array.ndim != 1 or not array.size:
+            raise ValueError(f"axis {name} has shape {array.shape}: give its points in one dimension")
+        require_finite(f"axis {name}", array)
+        arrays.append(array)
+    return tuple(arrays)
+
+
+def _require_orders(alpha: Any, order: Any, dimension: int) -> None:
+    remedy = f"give {dimension} whole numbers, an order of derivative along each axis, as alpha=(2,)"
+    validation.require_type((tuple, list), alpha, "alpha", remedy)
+    if len(alpha) != dimension:
+        raise ValueError(f"alpha has {len(alpha)} entries: {remedy}")
+    for each in alpha:
+        validation.require_whole(each, "an entry of alpha", remedy)
+    validation.require_whole(order, "order", "give the order of the derivative in time, 0 for none")
+
+
 def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    validation.require_type((str, Path), path, "path", "give the name of a field's file")
     return containers.load_arrays(Path(path), _KIND, _REMEDY)
 
 
@@ -405,6 +450,7 @@ class TabulatedField:
 
     def on_grid(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
         """The interpolant on the tensor grid of the axes (x, [y,] t)."""
+        axes = _as_axes(axes, self.domain.dimension)
         knots, values = self._splines
         for axis, (where, (low, high, closed)) in enumerate(zip(axes, self.domain.axes, strict=True)):
             start = self.axes[axis][0]
@@ -452,6 +498,7 @@ class CallableField:
 
     def on_grid(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
         """The function's values on the tensor grid of the axes (x, [y,] t)."""
+        axes = _as_axes(axes, self.domain.dimension)
         values = self.function(*np.meshgrid(*axes, indexing="ij", sparse=True))
         shape = tuple(axis.size for axis in axes)
         values = validation.real_array("what the function returns", values)

@@ -1,5 +1,6 @@
 """A user's file -> Observations: the format by its ending, scattered samples or a grid by the shapes."""
 
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -32,7 +33,7 @@ def read_samples(
     *,
     columns: Columns = None,
     decimal: str = ".",
-    missing: Sequence[str] = (),
+    missing: str | float | Sequence[str | float] = (),
 ) -> Observations:
     """A user's samples: columns x, [y, [z,]] t, u as a table or arrays, a grid of values, or a saved record.
 
@@ -42,6 +43,7 @@ def read_samples(
     `decimal` is "," where numbers are written so; values written as one of `missing` were not measured.
     Without a `domain` the samples' bounding box is taken and no axis is periodic: a period is not in samples.
     """
+    columns, missing = _checked(columns, missing)
     if is_dataset(path):
         source = "the Dataset"
         _refuse_in_order(columns, source)
@@ -55,7 +57,7 @@ def read_samples(
     else:
         validation.require_type((str, Path), path, "path", "give the name of a file of samples")
         path = Path(path)
-        if path.suffix.lower() == ".fts" and path.is_file():
+        if path.suffix.lower() == ".fts" and os.path.isfile(path):
             if domain is not None:
                 raise ValueError(
                     f"{path.name} holds observations with a domain of their own: leave domain= out, and "
@@ -90,6 +92,20 @@ def read_components(
         return read
     x, t = (np.concatenate([getattr(each, axis) for each in read.values()]) for axis in ("x", "t"))
     return {name: replace(each, domain=bounding_box(x, t)) for name, each in read.items()}
+
+
+def _checked(columns: Any, missing: Any) -> tuple[Columns, list[str]]:
+    """The names of columns, and the markers of missing values as texts; a single one may stand alone."""
+    remedy = "give a dict, as {'t': 'time'}, or a list with all in order"
+    validation.require_type((Mapping, list, tuple, type(None)), columns, "columns", remedy)
+    names = (*columns, *columns.values()) if isinstance(columns, Mapping) else columns or ()
+    for name in names:
+        validation.require_type(str, name, "a name of columns", remedy)
+    markers = missing if isinstance(missing, (list, tuple, set)) else [missing]
+    for marker in markers:
+        kinds = (str, int, float, np.number)
+        validation.require_type(kinds, marker, "missing", "give texts, as ['NA', '-999']")
+    return columns, [str(marker) for marker in markers]
 
 
 def is_dataset(value: object) -> bool:
@@ -135,10 +151,11 @@ def _has_numbers(values: Any) -> bool:
 
 
 def _read_file(path: Path, columns: Columns, decimal: str, missing: Sequence[str]) -> Arrays:
-    if path.exists() and not path.is_file():
+    if os.path.exists(path) and not path.is_file():
         raise FileError(f"{path} is no regular file: copy the samples to one ({', '.join(ENDINGS)})")
-    if not path.is_file():
-        raise FileError(f"no file at {path}: give one with columns x, [y,] t, u ({', '.join(ENDINGS)})")
+    if not os.path.isfile(path):  # also of a name that no file system takes
+        name = validation.shortened(str(path))
+        raise FileError(f"no file at {name}: give one with columns x, [y,] t, u ({', '.join(ENDINGS)})")
     packed = path.suffix.lower() == ".gz"
     ending = (path.with_suffix("") if packed else path).suffix.lower()
     if packed and ending not in TEXT:

@@ -5,6 +5,7 @@ stand in for it where somebody has the files: `source` then names the file with 
 """
 
 import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,15 @@ class Trajectory:
     source: str  # "generated", or the released file's name and sha256
 
     def __post_init__(self) -> None:
+        remedy = "give an array per spatial axis, times and values on their grid, as fts.simulate does"
+        validation.require_type((tuple, list), self.axes, "axes", remedy)
+        arrays = {f"axis {i}": axis for i, axis in enumerate(self.axes)} | {"t": self.t, "u": self.u}
+        for name, array in arrays.items():
+            validation.require_type(np.ndarray, array, name, remedy)
+            validation.real_array(name, array)
+        validation.require_type(Domain, self.domain, "domain", "give an fts.Domain")
+        for name in ("problem", "source"):
+            validation.require_type(str, getattr(self, name), name, "give a text")
         shape = (*(axis.size for axis in self.axes), self.t.size)
         if self.u.shape != shape:
             raise ValueError(f"u has shape {self.u.shape} but the axes say {shape}: order it (x, [y], t)")
@@ -66,6 +76,7 @@ class Trajectory:
 def simulate(name: str, *, cache: bool = True) -> Trajectory:
     """The reference trajectory of a benchmark, generated once and then read from the user's cache."""
     entry = problem(name)
+    validation.require_type(bool, cache, "cache", "give True or False")
     path = _cache_path(entry)
     if cache and path.is_file():
         try:
@@ -95,11 +106,11 @@ def observe(trajectory: Trajectory, protocol: str, *, seed: int, noise: float = 
     """
     validation.require_type(Trajectory, trajectory, "trajectory", "give what fts.simulate('ks') returns")
     validation.require_type(int, seed, "seed", "give a whole number, so that the draw can be repeated")
-    validation.require_type((int, float), noise, "noise", "give 0.1 for 10 % of the field's deviation")
+    noise = validation.finite_float(noise, "noise", "give 0.1 for 10 % of the field's deviation")
     if seed < 0:
         raise ValueError(f"seed {seed}: give zero or a positive number")
     kept = parse_protocol(protocol)
-    if not (np.isfinite(noise) and noise >= 0):
+    if noise < 0:
         raise ValueError(f"noise {noise!r} is not a fraction of the field's deviation: give 0.1 for 10 %")
     points = trajectory.points
     row, frame = sampled_indices(kept, len(points), trajectory.t.size, seed)
@@ -137,10 +148,12 @@ def _cache_path(entry: Problem) -> Path:
 
 def read_trajectory(path: str | Path, name: str) -> Trajectory:
     """The released trajectory of benchmark `name`: a PDE-FIND or DeepMoD `.mat`, or an MDBench `.npz`."""
+    validation.require_type((str, Path), path, "path", "give the name of a released file")
     path, entry = Path(path), problem(name)
-    if not path.is_file():
+    if not os.path.isfile(path):  # also of a name that no file system takes
         raise ValueError(
-            f"no file at {path}: use fts.simulate({name!r}) to regenerate the trajectory instead"
+            f"no file at {validation.shortened(str(path))}: "
+            f"use fts.simulate({name!r}) to regenerate the trajectory instead"
         )
     if path.suffix == ".mat":
         arrays = {key: value for key, value in loadmat(path).items() if not key.startswith("_")}

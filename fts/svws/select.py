@@ -42,6 +42,8 @@ class Prepared:
         """The same with the variances of the rows, computed once."""
         if variance is None or self.variances is not None:
             return self
+        remedy = "give the variance that fts.fit_with_variance returns"
+        validation.require_type(Field, variance, "variance", remedy)
         return replace(self, variances=refits.row_variances(variance, self.weak, self.systems))
 
 
@@ -114,6 +116,11 @@ def prepare(
     """Settings for the field and the library, where none are given, and the systems built with them."""
     remedy = "give a field, as fts.fit(observations) or fts.load_field('ks') return it"
     validation.require_type(Field, field, "field", remedy)
+    settings = "leave it out, or give dataclasses.replace(fts.params.paper.PAPER['ks'].{}, ...)"
+    validation.require_type((SVWSParams, type(None)), params, "params", settings.format("svws"))
+    validation.require_type((WeakParams, type(None)), weak, "weak", settings.format("weak"))
+    if seed is not None:
+        validation.require_whole(seed, "seed", "leave it out, or give a whole number that draws the phases")
     terms = resolve_library(library)
     terms.check_dimension(field.domain.dimension)
     published = published_settings(*origin(field))

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
+from fts import validation
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
 from fts.fitting import Fit
@@ -83,6 +84,9 @@ def thaw_equation(
     fit: Fit, equation: Equation, library: Library, params: ForecastParams = FORECAST
 ) -> ThawedEquation:
     """`equation` fitted to the samples; terms of `library` that it leaves out are tested beside it."""
+    validation.require_type(Fit, fit, "fit", "give the fit of a discovery, fts.discover(...).fit")
+    validation.require_type(Equation, equation, "equation", "give fts.Equation.parse('u_t = ...')")
+    validation.require_type(Library, library, "library", "give an fts.Library")
     if not len(equation.terms):
         raise ValueError("an empty equation moves nothing: select terms first")
     record, (thawed,) = multiple_shooting(fit, library, [equation.on(library)], params)
