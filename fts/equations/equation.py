@@ -38,7 +38,7 @@ class Equation:
         values = validation.real_array("coefficients", self.coefficients).reshape(-1).copy()
         if len(values) != len(self.terms) or not np.isfinite(values).all():
             raise ValueError(
-                f"{len(self.terms)} terms need as many finite coefficients: {len(values)} are given, check them"
+                f"{len(self.terms)} terms need as many finite coefficients: check the {len(values)} given"
             )
         values.flags.writeable = False
         object.__setattr__(self, "terms", tuple(self.terms))
