@@ -335,7 +335,7 @@ def test_what_the_paper_sets_by_field_follows_the_choice() -> None:
 
 
 def test_a_kernel_too_rough_is_refused_in_both(node, rng: np.random.Generator) -> None:
-    with pytest.raises(traitlets.TraitError, match="power 4: this library needs at least 5"):
+    with pytest.raises(ValueError, match="power 4: this library needs at least 5"):
         explore(_network(1, rng), _TERMS[1], "patches", power=4)
     explorer = explore(_network(1, rng), _TERMS[1], "patches")
     assert explorer.limits[0]["power"][0] == 5
