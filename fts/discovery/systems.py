@@ -19,7 +19,7 @@ from jaxtyping import Float
 from tqdm.auto import tqdm
 
 from fts import validation
-from fts.discovery.discover import Discovery
+from fts.discovery.discover import Discovery, refusal
 from fts.discovery.discover import discover as discover_scalar
 from fts.discovery.evidence import (
     FLOOR,
@@ -45,7 +45,7 @@ from fts.fields.system import FieldSystem
 from fts.fitting import Fit, Recipe, fit_posterior
 from fts.io.readers import is_dataset, is_table, read_components
 from fts.kernel.closed_form import one_thread
-from fts.observations import Observations
+from fts.observations import InsufficientData, Observations
 from fts.params.types import WeakParams
 from fts.selection import refits
 from fts.selection.moments import Moments, by_region, regions
@@ -169,7 +169,7 @@ class SystemDiscovery:
         return "\n\n".join([*parts, *self._experiments()])
 
     def _experiments(self) -> list[str]:
-        if len(self.experiments) == 1:
+        if len(self.experiments) < 2:
             return []
         return [
             f"{name}: of u_t in experiments left out, unexplained at most {max(each):.2g}, "
@@ -203,7 +203,7 @@ def discover(
     list of terms or a name, by default a general one. `domain` says where the field lives and which axes are
     periodic, by default the samples' bounding box.
     """
-    if not _is_system(samples, columns, inputs, target):
+    if not (_is_system(samples, columns, inputs, target) or _is_general(library)):
         options = {"recipe": recipe, "domain": domain, "progress": progress, "params": params}
         return discover_scalar(samples, library, **options)
     given = dict(inputs) if isinstance(inputs, Mapping) else {}
@@ -219,7 +219,10 @@ def discover(
     for record in tqdm(records, desc="experiments", disable=not progress or len(records) == 1):
         box = next(iter(record.values())).domain
         fields = {name: CallableField(function, box) for name, function in given.items()}
-        experiments.append(fit_experiment(record, fields, recipe, progress=progress))
+        try:
+            experiments.append(fit_experiment(record, fields, recipe, progress=progress))
+        except InsufficientData as reason:
+            return SystemDiscovery((), {name: refusal(reason, record[name]) for name in targets}, {})
     return select_equations(experiments, targets, terms, params)
 
 
@@ -256,6 +259,13 @@ def _product(names: Sequence[str]) -> str:
 def _is_system(samples: Any, columns: Any, inputs: Any, target: str | None) -> bool:
     several = columns is not None or bool(inputs) or target not in (None, "u_t")
     return several or _is_record(samples) or _are_experiments(samples)
+
+
+def _is_general(library: Any) -> bool:
+    """Whether terms of a scalar equation need more than u and its derivatives in space."""
+    if library is None or isinstance(library, str):
+        return False
+    return not all(term.is_autonomous for term in resolve_library(library))
 
 
 def _is_record(samples: Any) -> bool:

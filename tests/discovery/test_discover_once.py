@@ -43,12 +43,12 @@ def test_no_column_is_assembled_twice_and_no_field_fitted_twice(case, monkeypatc
         function = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *a, **k: calls.update([name]) or function(*a, **k))
 
-    def counted(field, library, weak, phase):
+    def counted(field, library, weak, phase, *target):
         fields.append(field)  # kept, so that no other field gets its identity
         # What remembers a field's values is that field, and a draw is its error.
         own = field.field if isinstance(field, assembly.LastValues) else getattr(field, "series", field)
         columns.update((id(own), phase.tobytes(), weak, term) for term in library)
-        return assemble(field, library, weak, phase)
+        return assemble(field, library, weak, phase, *target)
 
     for module in _MODULES:
         if hasattr(module, "assemble"):

@@ -94,6 +94,18 @@ def test_the_default_libraries_read_and_stay_small() -> None:
         assert len(library) <= most
 
 
+def test_general_terms_of_a_scalar_equation_and_empty_records() -> None:
+    problem = system_problem("kpz")
+    samples = observe_system(simulate_system("kpz", SEED), seed=SEED)["u"]
+    result = fts.discover(samples, problem.library, progress=False)
+    assert isinstance(result, SystemDiscovery)
+    assert result.equation.support() == Equation.parse(problem.truth["u"]).support()
+    flat = discover({"u": dataclasses.replace(samples, y=0 * samples.y + 1)}, progress=False)
+    assert flat.components["u"].verdict.status == "not identifiable"
+    assert "all samples equal" in flat.doubts[0]
+    assert not flat.identified
+
+
 def test_refusals_name_a_remedy() -> None:
     samples = observe_system(simulate_system("wave", SEED), seed=SEED)
     u = samples["u"]
@@ -104,7 +116,7 @@ def test_refusals_name_a_remedy() -> None:
         ("give the same components", [samples, {"v": u}], {}),
         ("fit all components on one domain", {"u": u, "v": other}, {}),
         ("cannot name a component", {"x": u, "u": u}, {}),
-        ("unknown name 'w'", {"u": u, "v": u}, {"library": ["w_x"]}),
+        ("unknown name 'w_x'", {"u": u, "v": u}, {"library": ["w_x"]}),
         ("same units", [u, dataclasses.replace(u, y=1e6 * u.y)], {}),
         ("u_t is the left-hand side", u, {"library": ["u_t", "u"]}),
     ):
