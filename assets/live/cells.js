@@ -135,9 +135,16 @@
       .replace(/\.html$/, "");
 
   function start() {
+    // The explorers', where there are some.
+    if (!document.querySelector("style[data-fts]"))
+      document.head.append(make("style", { "data-fts": "" }, ftsParts.STYLE));
     for (const element of document.querySelectorAll(".bd-article .cell")) {
       if (!element.querySelector(".cell_input pre")) continue;
       if (element.classList.contains("tag_live")) cells.push(new Cell(element, cells.length));
+      else if (!element.matches(".tag_hide-input, .tag_checked"))
+        element.append(
+          make("p", { class: "fts-cell-note" }, "Runs in a notebook: it needs what this page does not carry."),
+        );
     }
     ftsLive.listen((progress) => {
       const cell = current ?? cells.find(({ runButton }) => runButton.disabled);

@@ -43,7 +43,7 @@
       this.contents = contents;
       this.file = null;
       this.run = 0;
-      document.head.append(make("style", {}, ftsParts.STYLE));
+      document.head.append(make("style", { "data-fts": "" }, ftsParts.STYLE));
       root.replaceChildren();
       root.className = "fts-explorer fts-live";
       this.build();
@@ -94,7 +94,7 @@
         this.result,
       );
       this.picker.onchange = () => this.picker.files[0] && this.takeFile(this.picker.files[0]);
-      use.onclick = () => this.takeBytes("pasted.csv", new TextEncoder().encode(this.pasted.value), []);
+      use.onclick = () => this.takeTable();
       this.go.onclick = () => this.discover();
       this.cancel.onclick = () => this.end();
       for (const name of ["dragover", "dragleave", "drop"])
@@ -120,15 +120,25 @@
     }
 
     async takeFile(file) {
-      if (file.size > LARGEST) {
-        this.begin();
-        this.finish();
-        return this.refuse(
-          `fts: ${file.name} has ${megabytes(file.size)}: a page takes ${megabytes(LARGEST)}. ` +
-            `In a shell there is no such bound: fts discover ${quoted(file.name)}`,
-        );
-      }
-      await this.takeBytes(file.name, new Uint8Array(await file.arrayBuffer()), []);
+      if (this.fits(file.name, file.size))
+        await this.takeBytes(file.name, new Uint8Array(await file.arrayBuffer()), []);
+    }
+
+    takeTable() {
+      const bytes = new TextEncoder().encode(this.pasted.value);
+      return this.fits("pasted.csv", bytes.length) && this.takeBytes("pasted.csv", bytes, []);
+    }
+
+    /** Whether a file of this size is taken; otherwise the page says what takes it. */
+    fits(name, size) {
+      if (size <= LARGEST) return true;
+      this.begin();
+      this.finish();
+      this.refuse(
+        `fts: ${name} has ${megabytes(size)}: a page takes ${megabytes(LARGEST)}. ` +
+          `In a shell there is no such bound: fts discover ${quoted(name)}`,
+      );
+      return false;
     }
 
     /** A file's bytes: looked at, and answered at once where it is a sample with its options. */

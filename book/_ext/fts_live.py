@@ -53,7 +53,7 @@ PATIENCE = 110  # seconds within which a build of the book fetches; `make live` 
 
 PAGE = "book/try"  # the page that takes samples
 SCRIPTS = ("engine.js", "parts.js", "try.js")
-CELLS = ("engine.js", "cells.js")
+CELLS = ("engine.js", "parts.js", "cells.js")
 TAG = "live"  # of a chapter's cells that run in its page
 # What those pages run beyond the others: compiled code, and a worker and its modules from memory.
 POLICY = {"script-src": ["blob:", "'wasm-unsafe-eval'"], "worker-src": ["blob:"]}
