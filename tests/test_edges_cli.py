@@ -322,6 +322,15 @@ sys.exit(main(["problems"]))
     assert (done.returncode, done.stderr) == (130, b"fts: interrupted\n")
 
 
+@pytest.fixture
+def interruptible():
+    """Interrupts arrive: a shell that runs the tests in the background has them ignored."""
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, previous)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupted_fit_ends_in_a_line(folder, capsys, monkeypatch):
     def interrupted(*_, **__):
         os.kill(os.getpid(), signal.SIGINT)

@@ -87,8 +87,8 @@ def _fields(tasks: Sequence[Task], retrain: bool) -> int:
 
 
 def _wanted(task: Task, options: argparse.Namespace) -> bool:
-    asked = ((options.problem, ",", task.problem), (options.method, ";", task.row))
-    return all(not text or name in text.split(sign) for text, sign, name in asked)
+    wanted = ((options.problem, ",", task.problem), (options.method, ";", task.row))
+    return all(not text or name in text.split(sign) for text, sign, name in wanted)
 
 
 def _parser() -> argparse.ArgumentParser:
