@@ -9,9 +9,9 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -78,7 +78,7 @@ def read_layout(root: Path = HERE) -> Layout:
     """The layout of the package in the folder `root`."""
     modules = ((path.relative_to(root.parent).with_suffix(""), path) for path in sorted(root.rglob("*.py")))
     paths = {".".join(module.parts).removesuffix(".__init__"): path for module, path in modules}
-    inner = set(paths) - {root.name}
+    inner = frozenset(paths) - {root.name}
     files = {name: _file(name, paths[name], inner, root.name) for name in sorted(inner)}
     tree = ast.parse((root / "__init__.py").read_text())
     sources = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module in inner]
@@ -233,8 +233,13 @@ def traced(call: Callable[[], Any], root: Path = HERE) -> CallTrace:
 
 def _registers(tree: ast.Module) -> bool:
     """Whether a file calls `register` or `register_training`, as a decorator or by itself."""
-    calls = [ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    return any(call.split(".")[-1] in ("register", "register_training") for call in calls)
+    calls = (_called(node) for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return any(call in ("register", "register_training") for call in calls)
+
+
+def _called(call: ast.Call) -> str:
+    """The last part of the name of what is called."""
+    return getattr(call.func, "attr", getattr(call.func, "id", ""))
 
 
 def _signatures(tree: ast.Module) -> Iterator[tuple[set[str], set[str]]]:
@@ -258,18 +263,25 @@ def _lines(docstring: str) -> tuple[Line, ...]:
     return tuple(Line(match[1], bool(match[2]), match[3], truth) for match, truth in matches if match)
 
 
-def _file(name: str, path: Path, inner: set[str], package: str) -> File:
+def _file(name: str, path: Path, inner: frozenset[str], package: str) -> File:
     text = path.read_text()
-    tree = ast.parse(text, filename=str(path))
-    home = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    anywhere = frozenset(_names(ast.walk(tree), home, inner | {package}))
-    at_import = frozenset(_names(_outside_functions(tree), home, inner | {package}))
+    home, known = name if path.name == "__init__.py" else name.rpartition(".")[0], inner | {package}
+    tree, nodes, outside = _parsed(text)
+    anywhere, at_import = frozenset(_names(nodes, home, known)), frozenset(_names(outside, home, known))
     # Importing a file runs the `__init__` of its folder, and of the folders of what it imports.
     folders = {other.rpartition(".")[0] for other in at_import | {name}} & inner
     return File(name, path, tree, len(text.splitlines()), anywhere, at_import | folders - {name})
 
 
-def _names(nodes: Iterable[ast.AST], home: str, known: set[str]) -> Iterator[str]:
+@lru_cache(maxsize=512)  # after an edit only the edited file is parsed again
+def _parsed(text: str) -> tuple[ast.Module, tuple[ast.AST, ...], tuple[ast.AST, ...]]:
+    """Syntax tree, and the nodes that may import: anywhere and outside of functions."""
+    tree, kinds = ast.parse(text), (ast.Import, ast.ImportFrom, ast.Call)
+    anywhere = tuple(node for node in ast.walk(tree) if isinstance(node, kinds))
+    return tree, anywhere, tuple(node for node in _outside_functions(tree) if isinstance(node, kinds))
+
+
+def _names(nodes: Iterable[ast.AST], home: str, known: Set[str]) -> Iterator[str]:
     """Dotted names of imported modules; `from fts.lab import layout` is fts.lab.layout."""
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -281,11 +293,11 @@ def _names(nodes: Iterable[ast.AST], home: str, known: set[str]) -> Iterator[str
             yield from whole & known
             if whole - known:
                 yield base
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+        elif isinstance(node, ast.Call) and _called(node) == "import_module":
             yield from _computed(node.args[0], home.split(".")[0], known)
 
 
-def _computed(name: ast.expr, package: str, known: set[str]) -> Iterator[str]:
+def _computed(name: ast.expr, package: str, known: Set[str]) -> Iterator[str]:
     """What `import_module` may import: f"fts.baselines.{name}" is any file of that folder."""
     if isinstance(name, ast.Constant):
         yield str(name.value)
