@@ -28,7 +28,7 @@ _RECIPES = ("auto", "kernel", "travelling", "projected", "paper")
 
 @dataclass(frozen=True)
 class Fit:
-    """What a fit knows: the samples, the frozen field, and the posterior where the recipe has one."""
+    """A fit: the samples, the frozen field, and the posterior where the recipe has one."""
 
     observations: Observations
     field: FrozenField

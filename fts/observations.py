@@ -130,13 +130,13 @@ class Observations:
         values[row, np.searchsorted(frames, self.t)] = self.y  # no duplicates, so n pairs fill all n places
         return SensorGrid(sensors, frames, values, tensor_axes(sensors))
 
-    def spans_more_than(self, places: int) -> bool:
-        """Whether some thousand samples show that distinct positions x frames exceed so many places.
+    def spans_more_than(self, count: int) -> bool:
+        """Whether some thousand samples show that distinct positions x frames exceed the count.
 
         True is certain, for a part has no more of either than the whole; False is not.
         """
-        rows = _some_rows(len(self), float(np.sqrt(places)))
-        return _distinct_rows(self.x[rows]) * _distinct_rows(self.t[rows, None]) > places
+        rows = _some_rows(len(self), float(np.sqrt(count)))
+        return _distinct_rows(self.x[rows]) * _distinct_rows(self.t[rows, None]) > count
 
     def save(self, path: str | Path) -> None:
         """Write the observation record: arrays x, t, y and a header with domain, problem, seed and noise."""
@@ -190,9 +190,9 @@ class Observations:
 
     def _refuse_unequal_ends(self, axis: int) -> None:
         """An error where samples of one point of a ring, taken at both its ends, disagree."""
-        low, high, place = self.domain.low[axis], self.domain.high[axis], self.x[:, axis]
+        low, high, position = self.domain.low[axis], self.domain.high[axis], self.x[:, axis]
         slack = _SLACK * (high - low)
-        first, last = np.flatnonzero(place <= low + slack), np.flatnonzero(place >= high - slack)
+        first, last = np.flatnonzero(position <= low + slack), np.flatnonzero(position >= high - slack)
         if min(len(first), len(last)) < LEAST_POINTS:
             return
         columns = (*self.x.T, self.t)
@@ -295,4 +295,4 @@ def require_finite(name: str, values: np.ndarray) -> None:
     if bad.any():
         index = tuple(int(i) for i in np.argwhere(bad)[0])
         what = f"{name}{list(index)} is {values[index]}"
-        raise ValueError(f"{what}: drop the sample, mend it or leave its cell blank")
+        raise ValueError(f"{what}: drop the sample, correct it or leave its cell blank")

@@ -67,7 +67,7 @@ def _exists(name: str) -> bool:
             value = importlib.import_module(".".join(parts[:count]))
         except ModuleNotFoundError:
             continue
-        return reduce(lambda found, part: getattr(found, part, None), parts[count:], value) is not None
+        return reduce(lambda entry, part: getattr(entry, part, None), parts[count:], value) is not None
     return False
 
 

@@ -428,7 +428,9 @@ def test_a_study_listens_for_tls_and_nothing_else():
 
 def _listening(process: Any) -> set[tuple[str, int]]:
     """Addresses and ports at which a process and its children accept connections."""
-    ends = [end for one in (process, *process.children(recursive=True)) for end in one.net_connections("tcp")]
+    ends = [
+        end for entry in (process, *process.children(recursive=True)) for end in entry.net_connections("tcp")
+    ]
     return {tuple(end.laddr) for end in ends if end.status == "LISTEN"}
 
 

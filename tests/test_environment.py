@@ -27,14 +27,14 @@ LOCKS = ("requirements.lock", "torch.lock", "torch-cuda.lock")
 def _hashed(lock: str = "requirements.lock") -> dict[str, tuple[str, list[str]]]:
     """Version and hashes by name, as a lock file says them."""
     entries = (ROOT / lock).read_text().replace(" \\\n", "").splitlines()
-    found = {}
+    result = {}
     for entry in entries:
         pin, *hashes = entry.split()
         name, version = pin.split("==")
-        assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", one) for one in hashes), entry
-        found[canonicalize_name(name)] = version, hashes
-    assert len(found) == len(entries), "a package is locked twice"
-    return found
+        assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", item) for item in hashes), entry
+        result[canonicalize_name(name)] = version, hashes
+    assert len(result) == len(entries), "a package is locked twice"
+    return result
 
 
 def _lock() -> dict[str, str]:
@@ -46,8 +46,8 @@ def _declared() -> list[Requirement]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     groups = project["optional-dependencies"]
     extras = [line for lines in groups.values() for line in lines]
-    found = [Requirement(line) for line in [*project["dependencies"], *extras]]
-    return [requirement for requirement in found if requirement.name != "fts"]
+    result = [Requirement(line) for line in [*project["dependencies"], *extras]]
+    return [requirement for requirement in result if requirement.name != "fts"]
 
 
 def test_lock_names_no_host_and_no_local_build() -> None:
@@ -62,7 +62,9 @@ def test_every_locked_package_carries_hashes() -> None:
     assert "torch" not in _hashed()
     asked = [Requirement(line) for line in metadata.requires("torch") or []]
     needed = {
-        canonicalize_name(one.name) for one in asked if not one.marker or one.marker.evaluate({"extra": ""})
+        canonicalize_name(requirement.name)
+        for requirement in asked
+        if not requirement.marker or requirement.marker.evaluate({"extra": ""})
     }
     missing = {name for name in needed - _hashed().keys() if not UNPINNED.fullmatch(name)}
     assert missing == set(), "torch brings packages that are not locked"

@@ -44,8 +44,8 @@ def test_hundred_truncations_and_bit_flips_are_detected(tmp_path, rng):
         if trial % 2:
             damaged = data[: rng.integers(len(data))]
         else:
-            place, bit = rng.integers(len(data)), rng.integers(8)
-            damaged = data[:place] + bytes([data[place] ^ (1 << bit)]) + data[place + 1 :]
+            position, bit = rng.integers(len(data)), rng.integers(8)
+            damaged = data[:position] + bytes([data[position] ^ (1 << bit)]) + data[position + 1 :]
         broken.write_bytes(damaged)
         with pytest.raises(containers.FileError, match="fit it again"):
             containers.load_arrays(broken, "field", "fit it again")

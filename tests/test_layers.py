@@ -143,11 +143,11 @@ def test_what_breaks_the_order_is_reported(
     package: Path, path: str, code: str, check: str, report: str
 ) -> None:
     checker = getattr(layout, check)
-    assert not any(report in found for found in checker(LAYOUT))
+    assert not any(report in entry for entry in checker(LAYOUT))
     (package / path).parent.mkdir(exist_ok=True)
     with (package / path).open("a") as file:
         file.write(f"\n{code}\n")
-    assert any(report in found for found in checker(layout.read_layout(package)))
+    assert any(report in entry for entry in checker(layout.read_layout(package)))
 
 
 def test_a_line_without_a_module_is_reported(package: Path) -> None:
@@ -159,8 +159,8 @@ def test_a_line_without_a_module_is_reported(package: Path) -> None:
 def test_torch_above_its_place_is_reported(package: Path, code: str) -> None:
     with (package / "kernel" / "search.py").open("a") as file:
         file.write(f"\n{code}\n")
-    found = layout.importers(layout.read_layout(package), "torch")
-    assert {"fts.kernel.search", "fts.kernel.closed_form"} <= found
+    reached = layout.importers(layout.read_layout(package), "torch")
+    assert {"fts.kernel.search", "fts.kernel.closed_form"} <= reached
 
 
 def test_torch_inside_a_function_is_no_import(package: Path) -> None:

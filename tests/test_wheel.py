@@ -116,14 +116,14 @@ def test_the_first_example_of_the_readme_runs_from_the_wheel(site: Path, root: P
 def test_the_command_runs_from_the_wheel_and_asks_for_what_is_missing(site: Path, tmp_path: Path) -> None:
     _write_heat(tmp_path / "heat.csv")
     command = "from fts import cli\nsys.exit(cli.main(sys.argv[1:]))"
-    found = ("discover", str(tmp_path / "heat.csv"), "--library", "u", "u_x", "u_xx", "--quiet")
-    done = _run(site, command, *found)
+    result = ("discover", str(tmp_path / "heat.csv"), "--library", "u", "u_x", "u_xx", "--quiet")
+    done = _run(site, command, *result)
     assert done.returncode in (0, 1), done.stderr
     assert "u_xx" in done.stdout
-    trained = _run(site, command, *found, "--recipe", "projected")
+    trained = _run(site, command, *result, "--recipe", "projected")
     assert (trained.returncode, trained.stderr.count("\n")) == (2, 1)
     assert "pip install 'fts[adapter]'" in trained.stderr
-    report = _run(site, command, *found, "--report", str(tmp_path / "a.html"))
+    report = _run(site, command, *result, "--report", str(tmp_path / "a.html"))
     assert (report.returncode, "pip install 'fts[plots]'" in report.stderr) == (2, True)
     loaded = _run(site, "fts.load_field('ks')")
     assert "set FTS_FIELDS" in loaded.stderr

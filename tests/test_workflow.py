@@ -59,8 +59,8 @@ def test_the_gpu_runner_retrains_verifies_and_builds() -> None:
     (path,) = (path for path in WORKFLOWS if path.stem == "gpu")
     commands = _commands(path)
     steps = ["make verify", "fields --retrain", "studies main", "studies reproduce", "make book"]
-    places = [next(i for i, command in enumerate(commands) if step in command) for step in steps]
-    assert places == sorted(places)
+    indices = [next(i for i, command in enumerate(commands) if step in command) for step in steps]
+    assert indices == sorted(indices)
 
 
 def test_continuous_integration_runs_make_test() -> None:

@@ -1,7 +1,7 @@
 """The loop that trains every network field: AdamW, cosine decay, clipping, checkpoint, stopping (A.3).
 
 An objective adds the gradient of one update and returns, where it is cheap, the mean squared error of all
-observations at the iterate before it. The loop keeps the best iterate and knows nothing about the model: any
+observations at the iterate before it. The loop keeps the best iterate and is independent of the model: any
 objective over any tensors is trained by it.
 """
 
@@ -46,7 +46,7 @@ def train(
     """Minimize the objective over the parameters in place, and leave them at the iterate to freeze.
 
     A parameter that an update's loss does not depend on is left alone by it, weight decay included. Where
-    the error is taken, `watch` is told the update and the error, while the parameters stand there.
+    the error is taken, `watch` is called with the update and the error of the current parameters.
     """
     rate, decay = params.learning_rate, params.weight_decay
     optimizer = torch.optim.AdamW(parameters, lr=rate, weight_decay=decay, fused=True)

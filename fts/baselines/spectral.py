@@ -81,13 +81,13 @@ def compare(observations: Observations, params: SpectralParams) -> SpectralFit:
 
 
 def candidates(observations: Observations, params: SpectralParams) -> list[tuple[int, int]]:
-    """Waves in space and time with no more functions along an axis, or in all of space, than places sampled.
+    """Waves in space and time with no more functions along an axis, or in all of space, than sensors.
 
     A matrix of functions of space is decomposed as a whole, and scattered samples are fitted by one dense
     system of space and time: neither may have more unknowns than the parameters allow.
     """
     d = observations.domain.dimension
-    places = len(np.unique(observations.x, axis=0))
+    positions = len(np.unique(observations.x, axis=0))
     along = min(len(np.unique(column)) for column in observations.x.T)
     frames = len(np.unique(observations.t))
     most = min(params.unknowns, len(observations))
@@ -95,11 +95,11 @@ def candidates(observations: Observations, params: SpectralParams) -> list[tuple
     for waves in product(params.modes, repeat=2):
         space, temporal = 2 * waves[0] + 1, 2 * waves[1] + 1
         together = space**d * (temporal if observations.grid is None else 1)
-        if space <= along and space**d <= places and temporal <= frames and together <= most:
+        if space <= along and space**d <= positions and temporal <= frames and together <= most:
             kept.append(waves)
     if not kept:
         raise ValueError(
-            f"{len(observations)} samples at {places} places and {frames} times carry no series of "
+            f"{len(observations)} samples at {positions} positions and {frames} times carry no series of "
             f"{min(params.modes)} or more waves with at most {params.unknowns} unknowns: add samples, try "
             "fewer waves, or measure at the same places every time"
         )
@@ -124,7 +124,7 @@ def functions(bases: Bases, points: Float[np.ndarray, "n axes"]) -> Float[np.nda
     return rows
 
 
-def inner_places(domain: Domain, x: Float[np.ndarray, "n d"], ends: float) -> Bool[np.ndarray, " n"]:
+def inner_points(domain: Domain, x: Float[np.ndarray, "n d"], ends: float) -> Bool[np.ndarray, " n"]:
     """Places not at the very ends of an axis that does not close: nobody predicts beyond the data."""
     inside = np.ones(len(x), dtype=bool)
     for column, low, high, periodic in zip(x.T, domain.low, domain.high, domain.periodic, strict=True):
@@ -166,7 +166,7 @@ def grid_leave_one_out(
     """Mean square error of sensors left out one by one, plus that of frames left out, by series."""
     grid = _grid(observations)
     y = grid.values - observations.y.mean()
-    sensors = inner_places(observations.domain, grid.sensors, params.ends)
+    sensors = inner_points(observations.domain, grid.sensors, params.ends)
     times = inner_times(observations.domain, grid.frames, params.ends)
     # Many series share their functions of space or of time: each of these is decomposed once.
     space = {each: _space(grid, each) for each in {bases[:-1] for bases in series.values()}}
@@ -194,7 +194,7 @@ def scattered_leave_one_out(
     domain, x, t = observations.domain, observations.x, observations.t
     sensors = np.unique(x, axis=0, return_inverse=True)[1].ravel()
     times = np.unique(t, return_inverse=True)[1]
-    scored = inner_places(domain, x, params.ends), inner_times(domain, t, params.ends)
+    scored = inner_points(domain, x, params.ends), inner_times(domain, t, params.ends)
     errors = {}
     for waves, bases in series.items():
         fitted = _normal_fit(observations, bases, params.penalty)

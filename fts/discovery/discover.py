@@ -73,17 +73,17 @@ class Discovery:
 
     @property
     def identified(self) -> bool:
-        """True when nothing speaks against the equation."""
+        """True when no test rejects the equation."""
         return self.verdict.status == "identified"
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """Every reason not to trust the equation, with its number and remedy."""
+        """Every reason to doubt the equation, with its number and remedy."""
         return self.verdict.reasons
 
     @property
     def equation(self) -> Equation:
-        """The selected equation, whether or not it is to be trusted; empty where nothing was selected."""
+        """The selected equation, identified or not; empty where nothing was selected."""
         return Equation((), []) if self.selection is None else self.selection.equation
 
     @property
@@ -94,7 +94,7 @@ class Discovery:
     def thaw(self) -> ThawedEquation:
         """The equation integrated and fitted to the samples: as exact as they allow, and held against noise.
 
-        Terms of the general library that the samples ask for are named. One periodic axis.
+        Significant terms of the general library that are missing are named. One periodic axis.
         """
         if self.selection is None or self.fit is None:
             raise ValueError(f"nothing was selected: {' '.join(self.verdict.reasons)}")
@@ -232,7 +232,7 @@ class Judged:
 
 
 def judge_by_evidence(fit: Fit, ready: Prepared, drawn: DrawnSystems, params: VerdictParams) -> Judged:
-    """The equation the evidence speaks for, with one uncertainty, and the verdict on it."""
+    """The best supported equation, with one uncertainty, and the verdict on it."""
     proposed = rule.select_from(ready.systems, ready.params, ready.variances)
     support = tuple(ready.library.index(name) for name in proposed.support)
     evidence = gather(ready, drawn)

@@ -1,4 +1,4 @@
-"""Weak systems and drawn fields -> what they say of any support, the support they speak for, and its rivals.
+"""Weak systems and drawn fields -> what any support leaves unexplained, the best support, and its rivals.
 
 Not in the paper. Rows are weighted by the field's posterior variance and gathered by region of space-time.
 After that every support costs a few small solves: its fit, the fits without one region (jackknife) and the
@@ -69,7 +69,7 @@ class VerdictParams:
 
 
 VERDICT = VerdictParams()
-# Fewer samples than any drawn problem has: how far such a verdict is to be believed was never measured.
+# Fewer samples than any drawn problem has: how often such a verdict is wrong was not measured.
 LEAST_SAMPLES = 400
 # Risks below this are rounding, freezing and quadrature, whatever the posterior expects.
 FLOOR = 1e-9
@@ -152,7 +152,7 @@ class SupportTests:
 
     @property
     def margin(self) -> float:
-        """The least margin: at least one when nothing speaks against the equation."""
+        """The least margin: at least one when no test rejects the equation."""
         return min(self.margins.values())
 
 
@@ -211,7 +211,7 @@ def judge(evidence: Evidence, supports: Int[np.ndarray, "n m"]) -> list[SupportF
 
 
 def choose_support(evidence: Evidence, proposed: Support, params: VerdictParams) -> SupportTests:
-    """The support the evidence speaks for; one that a selector proposed is looked at in any case."""
+    """The best support by the evidence; a proposal of a selector is always compared with it."""
     fits = search(evidence, proposed, params.most_terms)
     best = min(fits, key=lambda fit: fit.held_out_risk)
     risk_ratio = least_risk_ratio(fits)
@@ -246,7 +246,7 @@ def choose_support(evidence: Evidence, proposed: Support, params: VerdictParams)
         "risk": params.risk / max(chosen.risk, FLOOR),
     }
     if np.isfinite(risk_ratio):
-        # A posterior may be too sure by a factor: a residual that is small as well is forgiven it.
+        # A posterior may understate its variance by a factor: a residual that is small in itself is accepted.
         factor = params.surprise / max(risk_ratio, FLOOR)
         small = params.small / max(best.risk, FLOOR)
         margins["expectation"] = max(factor, min(small, params.too_sure * factor))

@@ -124,7 +124,7 @@ class SystemDiscovery:
 
     @property
     def equations(self) -> dict[str, Equation]:
-        """The selected equation of every component, whether or not it is to be trusted."""
+        """The selected equation of every component, identified or not."""
         return {name: result.equation for name, result in self.components.items()}
 
     @property
@@ -138,12 +138,12 @@ class SystemDiscovery:
 
     @property
     def identified(self) -> bool:
-        """True when nothing speaks against any of the equations."""
+        """True when no test rejects any of the equations."""
         return all(result.identified for result in self.components.values())
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """Every reason not to trust an equation, after the name of its component."""
+        """Every reason to doubt an equation, after the name of its component."""
         return tuple(f"{name}: {text}" for name, each in self.components.items() for text in each.doubts)
 
     @property

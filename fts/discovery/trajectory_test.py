@@ -1,8 +1,8 @@
 """Candidates of the weak systems, integrated and fitted to the samples -> selection and verdict.
 
 Where an equation can be integrated, the samples themselves decide between candidates. The terms offered are
-judged beside those a user did not think of: what is missing from the library shows as a term outside it that
-the samples ask for.
+judged beside those a user did not think of: what is missing from the library shows as a term outside it
+with a significant score.
 """
 
 from collections.abc import Callable, Sequence
@@ -76,11 +76,11 @@ def judge_by_trajectory(
         return selection, with_reasons(verdict, reasons), None
     if tests.margin < 1 and not tests.missing:
         if tests.comparison.record.part < 1:
-            # The weak systems know the whole record: they decide, unless the part that was followed objects.
+            # The weak systems use the whole record: they decide, unless the part that was integrated rejects.
             return selection, with_reasons(verdict, _objections(tests, selection, params)), tests.comparison
         tests = _prefer_proposed(tests, selection, params)
         if tests.comparison.best.support == _support(selection):
-            # They know more samples than are integrated, too.
+            # They also use more samples than are integrated.
             return selection, state_verdict(tests, params), tests.comparison
     return replace(thawed(tests, selection), field=fit.field), state_verdict(tests, params), tests.comparison
 
@@ -134,7 +134,7 @@ def widened(library: Library, dimension: int) -> Library:
 
 
 def missing_terms_reason(terms: Sequence[str]) -> str:
-    """The sentence about terms that the samples speak for and the library lacks."""
+    """The sentence about significant terms that the library lacks."""
     return f"the samples ask for {' and '.join(terms)}, which the library does not have: add it"
 
 

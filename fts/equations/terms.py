@@ -548,7 +548,7 @@ def _has_functions(q: Expression) -> bool:
 
 
 def _is_negligible(rest: Expression, q: Expression) -> bool:
-    """True where nothing but rounding is left of every monomial of q."""
+    """True where every monomial of q is zero up to rounding."""
     sizes = dict(q.monomials)
     return all(abs(c) <= 1e-12 * abs(sizes.get(factors, 0.0)) for factors, c in rest.monomials)
 

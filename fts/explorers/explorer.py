@@ -276,7 +276,7 @@ def field_key(data: bytes) -> str:
 
 
 def geometry_values(geometry: WeakParams) -> dict[str, Any]:
-    """The geometry for the browser, with nodes and weights on [-1, 1] for each axis: it knows no rules."""
+    """The geometry for the browser, with nodes and weights on [-1, 1] for each axis."""
     axes = [[part.tolist() for part in quadrature(n, geometry.rule)] for n in geometry.nodes]
     return asdict(geometry) | {"quadrature": axes}
 
@@ -314,7 +314,7 @@ def _expression_values(q: Expression) -> list[Any]:
     ]
 
 
-def true_places(truth: Equation, library: Library) -> list[int] | None:
+def true_indices(truth: Equation, library: Library) -> list[int] | None:
     """Places of the true terms, or None when the library cannot say the truth."""
     values = true_values(truth, library)
     return None if values is None else [j for j, value in enumerate(values) if value]
@@ -341,7 +341,7 @@ def module() -> str:
 
 
 def _drawn() -> dict[str, str]:
-    """What NumPy draws for every seed, in base64: 41 KB, so that pages need not know its generator."""
+    """What NumPy draws for every seed, in base64: 41 KB, so that pages need not repeat its generator."""
     drawn = {seed: np.random.default_rng(seed).random(_DRAWN).astype("<f8") for seed in SEEDS}
     return {str(seed): base64.b64encode(values.tobytes()).decode() for seed, values in drawn.items()}
 

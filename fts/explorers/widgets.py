@@ -305,9 +305,9 @@ def explore(
         raise ValueError(f"view {view!r} shows neither reference nor samples: leave them out")
     beside = _per_field(reference, len(fields)), _per_field(samples, len(fields))
     for kind, name, given in ((Trajectory, "reference", beside[0]), (Observations, "samples", beside[1])):
-        for one in given:
+        for value in given:
             remedy = f"give an fts.{kind.__name__} per field, or None"
-            validation.require_type((kind, type(None)), one, name, remedy)
+            validation.require_type((kind, type(None)), value, name, remedy)
     return made.lay_beside(*beside)
 
 

@@ -110,7 +110,7 @@ class Provenance:
 
 @dataclass(frozen=True)
 class FrozenField:
-    """A factorized field; immutable, and with no way back to training."""
+    """A factorized field; immutable, and without the state of a training."""
 
     space: Features
     time: Coefficients

@@ -60,7 +60,7 @@ def read_isolated(ending: str, path: Path, columns: Columns) -> Arrays:
 
 
 def main() -> None:
-    """The child: reads as it is told, writes .npy files and one line of JSON."""
+    """The child: reads one request, writes .npy files and one line of JSON."""
     import resource  # not on platforms that start no processes
 
     task = json.loads(sys.argv[2])

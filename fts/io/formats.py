@@ -198,8 +198,8 @@ class _Text:
         # Only columns of numbers could have been meant.
         others = [
             name
-            for place, (name, cell) in enumerate(zip(names, head[0] if head else (), strict=False))
-            if place not in indices.values() and cell.strip() and self._float(cell) is not None
+            for index, (name, cell) in enumerate(zip(names, head[0] if head else (), strict=False))
+            if index not in indices.values() and cell.strip() and self._float(cell) is not None
         ]
         warn_ignored(others, columns, self.name)
         return self._long(indices, len(names), head)

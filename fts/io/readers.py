@@ -109,12 +109,12 @@ def _checked(columns: Any, missing: Any) -> tuple[Columns, list[str]]:
 
 
 def is_dataset(value: object) -> bool:
-    """Whether it is an xarray Dataset, told without importing xarray."""
+    """Whether it is an xarray Dataset, without importing xarray."""
     return type(value).__module__.partition(".")[0] == "xarray" and hasattr(value, "data_vars")
 
 
 def is_table(value: object) -> bool:
-    """Whether it is a mapping of columns or a DataFrame, told without importing what makes those."""
+    """Whether it is a mapping of columns or a DataFrame, without importing the libraries of those."""
     return isinstance(value, Mapping) or _is_frame(value)
 
 

@@ -48,7 +48,7 @@ class KernelFamily:
         return frequencies * np.sqrt(self.precisions(rng, _FEATURES))
 
 
-# The one place that knows a family. Both are infinitely smooth: fourth derivatives of the field exist. The
+# All that defines a family. Both are infinitely smooth: fourth derivatives of the field exist. The
 # spectrum of the rational quadratic (1 + r^2 / 4)^-2 decays only exponentially: it expects analyticity in a
 # strip, as of a soliton, rather than in the whole plane, and overshoots less in wide gaps.
 GAUSSIAN = KernelFamily(lambda r: np.exp(-0.5 * r**2))

@@ -227,13 +227,13 @@ def _spread(
 ) -> tuple[sparse.csr_array, Float[np.ndarray, "n last"]]:
     """Every sample's share at points of the grid: a table along the last axis, sparse along the others."""
     count = len(angles[0])
-    places, shares = np.zeros((count, 1), dtype=np.int64), np.ones((count, 1))
+    indices, shares = np.zeros((count, 1), dtype=np.int64), np.ones((count, 1))
     for angle, size in zip(angles[:-1], grid[:-1], strict=True):
         near, share = _window(angle, size)
-        places = (places[:, :, None] * size + near[:, None]).reshape(count, -1)
+        indices = (indices[:, :, None] * size + near[:, None]).reshape(count, -1)
         shares = (shares[:, :, None] * share[:, None]).reshape(count, -1)
-    rows = np.arange(count + 1) * places.shape[1]
-    before = sparse.csr_array((shares.ravel(), places.ravel(), rows), shape=(count, prod(grid[:-1])))
+    rows = np.arange(count + 1) * indices.shape[1]
+    before = sparse.csr_array((shares.ravel(), indices.ravel(), rows), shape=(count, prod(grid[:-1])))
     last = np.zeros((count, grid[-1]))
     near, share = _window(angles[-1], grid[-1])
     np.put_along_axis(last, near, share, axis=1)

@@ -255,7 +255,7 @@ def assemble(sums: FourierSums, kernels: tuple[Kernel, ...], nugget: float) -> N
 def resolved_modes(
     layout: SampleLayout, kernels: Sequence[Kernel], nugget: float, groups: int
 ) -> tuple[list[np.ndarray], FourierBasis]:
-    """Fourier coefficients of the kernels, and the modes that the samples can tell from nothing."""
+    """Fourier coefficients of the kernels, and the modes that the samples determine."""
     coefficients = [
         FAMILIES[kernel.family].fourier_coefficients(kernel.lengths[0], c.period)
         for c, kernel in zip(layout.circles, layout.fourier_kernels(kernels), strict=True)

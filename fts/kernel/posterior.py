@@ -76,7 +76,7 @@ class Posterior(ABC):
         """`count` pairs of posteriors given disjoint halves of the samples, with independent noise.
 
         Kernels are those chosen on all samples, and the nugget is `smoothing` times theirs. Empty where
-        halves are too few samples for a field, and where the solve knows no halves: on a grid with holes, and
+        halves are too few samples for a field, and where the solve cannot be split: on a grid with holes, and
         for travelling kernels.
         """
         return ()
@@ -84,7 +84,7 @@ class Posterior(ABC):
 
 @dataclass(frozen=True)
 class PosteriorVariance(ABC):
-    """The variance given the samples, with the interface of a field: where the mean can be trusted."""
+    """The variance given the samples, with the interface of a field."""
 
     posterior: Posterior
 

@@ -237,7 +237,7 @@ def _errors_of_grid(parts: tuple[SampleAxis, ...], values: np.ndarray) -> Callab
 
 
 def _candidates(part: SampleAxis) -> list[Kernel]:
-    # From the mean spacing, below which samples know nothing of each other, to the whole extent.
+    # From the mean spacing, below which samples are uncorrelated, to the whole extent.
     n = len(part.points) ** (1 / len(part.extents))
     fractions = np.geomspace(1 / n, 1, _LENGTHS)
     return [

@@ -41,7 +41,7 @@ class TravellingComponent:
 
     @property
     def resting_duration(self) -> float:
-        """The time scale at a place that rests, where the component passes by."""
+        """The time scale at a fixed position, which the component passes."""
         passing = sum((c / length) ** 2 for c, length in zip(self.velocity, self.lengths, strict=True))
         return float((self.duration**-2 + passing) ** -0.5)
 

@@ -37,7 +37,7 @@ _WELL, _LIKE_NOISE, _LOST = 5e-4, 1.5, 0.6
 _CLEARLY = 0.8  # of the separable error, for a travelling kernel to be taken
 _SCANNED, _SEARCHED, _SOLVED = 350, 700, 3000  # samples of the scan, the search and the solve
 _MORE_SENSORS = 2.0  # the search takes so many times as many sensors as frames, where there are as many
-_HOPELESS = 50.0  # times the separable error: a component that errs so much more is not mended by a second
+_HOPELESS = 50.0  # times the separable error: a component that errs so much more is not improved by a second
 _CHECKED = 1000  # samples beside those of the solve at which it must do as well
 # Speeds of the scan along each axis, in extents of space per duration of the record, by the number of axes;
 # length scales in distances of neighbouring sensors, and the shortest in extents; time scales in durations.
@@ -295,7 +295,7 @@ def _likeliest(samples: StandardizedSamples, starts: list[TravellingFit], step: 
 
 def _climb(samples: StandardizedSamples, start: TravellingFit, step: Step) -> TravellingFit:
     """The likeliest numbers near these."""
-    # A component that forgets from one frame to the next fits each by itself and knows nothing between them.
+    # A component uncorrelated between frames fits each by itself and predicts nothing between them.
     gap = float(np.max(np.diff(np.unique(samples.t)), initial=0.0))
     return maximize_likelihood(start, samples, max(1e-3 * samples.domain.extents[-1], gap), step)
 

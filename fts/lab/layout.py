@@ -187,13 +187,13 @@ def needed_by(layout: Layout, cells: Iterable[str]) -> set[str]:
 class CallTrace:
     """One call seen from outside: which line of the reading order worked when, and calls by line."""
 
-    stretches: tuple[tuple[str, float, float], ...]  # line, from, to in seconds, without gaps
+    intervals: tuple[tuple[str, float, float], ...]  # line, from, to in seconds, without gaps
     calls: Counter[str]
     seconds: float
 
     def share(self, line: str) -> float:
         """The part of the time that the line's own functions took, with all outside the package they call."""
-        return sum(stop - start for name, start, stop in self.stretches if name == line) / self.seconds
+        return sum(stop - start for name, start, stop in self.intervals if name == line) / self.seconds
 
 
 def traced(call: Callable[[], Any], root: Path = HERE) -> CallTrace:
@@ -227,8 +227,8 @@ def traced(call: Callable[[], Any], root: Path = HERE) -> CallTrace:
     stops = [start for _, start in switches[1:]] + [time.perf_counter()]
     began = switches[0][1]
     pairs = zip(switches, stops, strict=True)
-    stretches = tuple((line, start - began, stop - began) for (line, start), stop in pairs)
-    return CallTrace(stretches, calls, stops[-1] - began)
+    intervals = tuple((line, start - began, stop - began) for (line, start), stop in pairs)
+    return CallTrace(intervals, calls, stops[-1] - began)
 
 
 def _registers(tree: ast.Module) -> bool:

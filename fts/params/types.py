@@ -87,7 +87,7 @@ class PenaltyParams:
 
 @dataclass(frozen=True)
 class TrainingParams(Checked):
-    """The optimizer and its budget; all that the training loop knows."""
+    """The optimizer and its budget; all that the training loop depends on."""
 
     epochs: Count
     learning_rate: Positive

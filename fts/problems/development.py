@@ -279,7 +279,7 @@ def _measure(
     layout: Layout = rng.choice(["sensors", "frames", "scattered"], p=[0.5, 0.3, 0.2])
     noise = float(rng.choice(NOISES))
     low, high, periodic = 0.0, length, True
-    if rng.random() < 0.25:  # a window of the field, whose ends know nothing of each other
+    if rng.random() < 0.25:  # a window of the field, which is not periodic
         low = float(rng.uniform(0, 0.3)) * length
         high, periodic = low + float(rng.uniform(0.5, 0.7)) * length, False
     times = np.linspace(0, duration, _FRAMES)

@@ -1,7 +1,7 @@
 """Refits of a selected support over the rows of all systems: pooled least squares and Tukey's biweight.
 
 On a frozen field the residuals of the right equation have heavy tails: a few patches lie where the field is
-badly reconstructed. Reweighting takes those rows out; a field that knows its posterior variance says
+badly reconstructed. Reweighting takes those rows out; a field with a posterior variance says
 beforehand which rows they are. No truth enters; held-out regions decide which refit is preferred.
 """
 

@@ -1,4 +1,4 @@
-"""Supports around others, and the best support of every size by a beam search with a way back.
+"""Supports around others, and the best support of every size by a beam search that also drops terms.
 
 A term enters a support of the beam when what it adds is seen by both fields: the part of its column that the
 support does not explain must be reliable. Without that, differences of nearly equal columns, which are noise,

@@ -61,7 +61,7 @@ def select(
 
     `library` is a name ("ks") or a list of terms. Without `weak` the paper's geometry is used for fields of
     the paper's problems, a geometry from the field itself otherwise; `seed` draws the phases. With the
-    field's posterior `variance` the refit trusts each patch as far as the field is known there; which terms
+    field's posterior `variance` the refit weights each patch by its precision there; which terms
     are selected does not depend on it.
     """
     ready = prepare(field, library, params, weak, seed=seed).with_variances(variance)

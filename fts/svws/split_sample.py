@@ -41,7 +41,7 @@ class SplitSample:
 
     selection: Selection
     by_halves: bool
-    reasons: tuple[str, ...]  # not to trust it
+    reasons: tuple[str, ...]  # to doubt it
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Gap:
 
     @property
     def reason(self) -> str:
-        """Why not to trust the field, and what to do about it."""
+        """Why the field may be wrong, and what to do about it."""
         return (
             f"left-out samples along {self.axis} miss by {self.error:.0%} of the field's deviation beyond "
             f"the noise, so the field between them is not resolved: measure more densely along {self.axis}"
@@ -152,7 +152,7 @@ def row_weights(
 ) -> Float[np.ndarray, "..."]:
     """n / (n + v) for every patch: v its mean variance in units of the samples', n the negligible one.
 
-    Where samples are far apart the field is a guess, and both halves guess alike: an error that cross
+    Where samples are far apart the field is extrapolated, and both halves alike: an error that cross
     products do not remove. The process says beforehand where that is, from the places of the samples alone,
     so weights made of it are independent of the noise and bias nothing. Weighing by 1 / variance would let
     every row bring the same share of that error; by its square the badly known ones bring less. An error that

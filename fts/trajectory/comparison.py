@@ -26,7 +26,7 @@ from fts.selection.support_search import Support, neighbours, subsets
 from fts.trajectory.fit import Record, TrajectoryFit, fit_trajectory, multiple_shooting
 from fts.trajectory.integration import FORECAST, ForecastParams
 
-# Directions the samples say nothing about, relative to those they know best.
+# Directions that the samples leave undetermined, relative to the best determined.
 _UNSEEN = 1e-10
 # All supports of up to so many terms are looked at in libraries up to that size.
 _LARGEST_SUPPORT, _LARGEST_LIBRARY = 5, 14
@@ -67,7 +67,7 @@ class ThawedEquation:
     standard_errors: dict[str, float]
     misfit: float  # root mean square of samples minus solution: the noise, if the equation is right
     noise: float  # as the frozen field estimates it
-    wanted: dict[str, float]  # terms left out that the samples ask for, and by how many standard errors
+    wanted: dict[str, float]  # scores of terms left out that are significant, in standard errors
     windows: int  # of the record, each integrated from a state of its own
 
     def __str__(self) -> str:

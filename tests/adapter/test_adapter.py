@@ -110,8 +110,8 @@ def test_grid_and_scattered_code_give_the_same_gradient() -> None:
     assert first is not None
     assert second is not None
     assert first.item() == pytest.approx(second.item(), rel=1e-5)
-    for one, two in zip(model.parameters, other.parameters, strict=True):
-        torch.testing.assert_close(one.grad, two.grad, rtol=1e-4, atol=1e-6)
+    for left, two in zip(model.parameters, other.parameters, strict=True):
+        torch.testing.assert_close(left.grad, two.grad, rtol=1e-4, atol=1e-6)
 
 
 def test_monitored_error_is_that_of_all_observations() -> None:
@@ -229,18 +229,18 @@ def test_same_seed_same_field_other_seed_other_field() -> None:
     observations, params = grid_observations(), small(epochs=60)
     first, second = (paper.fit(observations, params, progress=False) for _ in range(2))
     other = paper.fit(observations, params, seed=8, progress=False)
-    for one, two in zip(first.space.weights, second.space.weights, strict=True):
-        np.testing.assert_array_equal(one, two)
+    for left, two in zip(first.space.weights, second.space.weights, strict=True):
+        np.testing.assert_array_equal(left, two)
     np.testing.assert_array_equal(first.time.C, second.time.C)
     assert not np.array_equal(first.space.frequencies, other.space.frequencies)
 
 
 def test_units_do_not_matter() -> None:
     params = small(epochs=60)
-    one = paper.fit(grid_observations(), params, progress=False)
+    fitted = paper.fit(grid_observations(), params, progress=False)
     thousand = paper.fit(grid_observations(factor=1000.0), params, progress=False)
     axes = (np.linspace(0, 6, 20), np.linspace(0, 2, 15))
-    np.testing.assert_allclose(1000 * one.on_grid(*axes), thousand.on_grid(*axes), rtol=2e-3, atol=1.0)
+    np.testing.assert_allclose(1000 * fitted.on_grid(*axes), thousand.on_grid(*axes), rtol=2e-3, atol=1.0)
 
 
 def test_best_iterate_is_kept_and_terminal_is_the_last() -> None:
@@ -456,10 +456,10 @@ def test_bar_shows_loss_when_a_run_is_long(
 
 def test_offsets_do_not_matter() -> None:
     """The mean is taken off and coordinates are centered before anything is rounded to single precision."""
-    observations, shift, place = grid_observations(), 300.0, 1e6
+    observations, shift, origin = grid_observations(), 300.0, 1e6
     domain = observations.domain
-    moved = replace(domain, low=(domain.low[0] + place,), high=(domain.high[0] + place,))
-    far = replace(observations, x=observations.x + place, y=observations.y + shift, domain=moved)
+    moved = replace(domain, low=(domain.low[0] + origin,), high=(domain.high[0] + origin,))
+    far = replace(observations, x=observations.x + origin, y=observations.y + shift, domain=moved)
     near, there = (paper.fit(o, small(), progress=False) for o in (observations, far))
     x, t = np.linspace(0.1, 6, 20), np.linspace(domain.t0, domain.t1, 15)
-    np.testing.assert_allclose(there.on_grid(x + place, t) - shift, near.on_grid(x, t), atol=0.05)
+    np.testing.assert_allclose(there.on_grid(x + origin, t) - shift, near.on_grid(x, t), atol=0.05)

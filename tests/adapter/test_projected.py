@@ -105,8 +105,8 @@ def test_conjugate_gradients_find_the_grids_solution() -> None:
     )
     objective(0)
     scattered(0)
-    for one, two in zip(model.network.parameters, other.network.parameters, strict=True):
-        torch.testing.assert_close(one.grad, two.grad, rtol=1e-3, atol=1e-6)
+    for first, two in zip(model.network.parameters, other.network.parameters, strict=True):
+        torch.testing.assert_close(first.grad, two.grad, rtol=1e-3, atol=1e-6)
     assert model.size == other.size
 
 
@@ -133,19 +133,19 @@ def test_units_do_not_matter() -> None:
     observations = grid_observations()
     large = replace(observations, y=1e6 * observations.y)
     axes = (np.linspace(0, 6, 20), np.linspace(0, 2, 15))
-    one, million = (projected.fit(o, small(updates=20), progress=False) for o in (observations, large))
-    np.testing.assert_allclose(1e6 * one.on_grid(*axes), million.on_grid(*axes), rtol=1e-2, atol=2e4)
+    first, million = (projected.fit(o, small(updates=20), progress=False) for o in (observations, large))
+    np.testing.assert_allclose(1e6 * first.on_grid(*axes), million.on_grid(*axes), rtol=1e-2, atol=2e4)
 
 
 def test_offsets_do_not_matter() -> None:
     """The mean is taken off and coordinates are centered before anything is rounded to single precision."""
-    observations, shift, place = grid_observations(), 300.0, 1e6
+    observations, shift, origin = grid_observations(), 300.0, 1e6
     domain = observations.domain
-    moved = replace(domain, low=(domain.low[0] + place,), high=(domain.high[0] + place,))
-    far = replace(observations, x=observations.x + place, y=observations.y + shift, domain=moved)
+    moved = replace(domain, low=(domain.low[0] + origin,), high=(domain.high[0] + origin,))
+    far = replace(observations, x=observations.x + origin, y=observations.y + shift, domain=moved)
     x, t = np.linspace(0, 6, 20), np.linspace(0, 2, 15)
     near, there = (projected.fit(o, small(), progress=False) for o in (observations, far))
-    np.testing.assert_allclose(there.on_grid(x + place, t) - shift, near.on_grid(x, t), atol=0.05)
+    np.testing.assert_allclose(there.on_grid(x + origin, t) - shift, near.on_grid(x, t), atol=0.05)
 
 
 def test_divergence_is_named() -> None:

@@ -101,13 +101,13 @@ def solve(name: str, library: Library = LIBRARY, observations: Observations | No
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_every_method_finds_the_equation_of_the_waves_and_is_deterministic(name):
-    found = solve(name)
-    assert found.support == ("u_x",)
+    selection = solve(name)
+    assert selection.support == ("u_x",)
     # A ridge of 1e-3 attenuates the spectral reconstruction.
     spectral = name in ("PDE-FIND", "WSINDy", "crossed")
-    assert found.coefficients["u_x"] == pytest.approx(-2, abs=0.02 if spectral else 2e-3)
-    assert found.field is not None
-    np.testing.assert_array_equal(found.xi, solve(name).xi)
+    assert selection.coefficients["u_x"] == pytest.approx(-2, abs=0.02 if spectral else 2e-3)
+    assert selection.field is not None
+    np.testing.assert_array_equal(selection.xi, solve(name).xi)
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -126,9 +126,9 @@ def test_the_order_of_the_library_does_not_matter(name):
     ],
 )
 def test_nothing_above_the_threshold_is_an_empty_equation(name, params):
-    found = method(name)(observed(), LIBRARY, params, np.random.default_rng(2))
-    assert found.support == ()
-    assert str(found.equation) == "u_t = 0"
+    selection = method(name)(observed(), LIBRARY, params, np.random.default_rng(2))
+    assert selection.support == ()
+    assert str(selection.equation) == "u_t = 0"
 
 
 def test_no_method_goes_untested():
@@ -202,12 +202,12 @@ def test_strong_selectors_see_only_what_the_field_says(frozen):
     # A random network obeys no equation; doubling it doubles u_t and every linear column, not u^2 and u u_x.
     linear = Library.parse(["u", "u_x", "u_xx"])
     twice = replace(frozen, time=replace(frozen.time, C=2 * frozen.time.C), space=_background_doubled(frozen))
-    one, two = (
+    first, two = (
         regressions.select_stlsq(field, linear, SETTINGS["strong STLSQ"], np.random.default_rng(2))
         for field in (frozen, twice)
     )
-    assert one.support
-    assert two.coefficients == pytest.approx(one.coefficients)
+    assert first.support
+    assert two.coefficients == pytest.approx(first.coefficients)
 
 
 def _background_doubled(field: FrozenField) -> NetworkFeatures:
@@ -222,9 +222,9 @@ def test_pysindys_optimizers_select_on_our_systems():
     pysindy = pytest.importorskip("pysindy", reason="PySINDy is not installed (extra `peers`)")
     system = rule.build(WAVES, LIBRARY, WEAK, PARAMS)[0]
     for optimizer in (pysindy.STLSQ(threshold=0.2), pysindy.SSR(criteria="model_residual", kappa=1e-3)):
-        found = pysindy_peer.select_with(system.A, system.b, LIBRARY, optimizer)
-        assert found.coefficients["u_x"] == pytest.approx(-2, abs=1e-2)
-        assert found.method == type(optimizer).__name__
+        selection = pysindy_peer.select_with(system.A, system.b, LIBRARY, optimizer)
+        assert selection.coefficients["u_x"] == pytest.approx(-2, abs=1e-2)
+        assert selection.method == type(optimizer).__name__
 
 
 def test_pysindys_weak_library_on_a_field_agrees_with_ours():
@@ -234,8 +234,8 @@ def test_pysindys_weak_library_on_a_field_agrees_with_ours():
     assert (np.random.get_state()[1] == state).all()  # noqa: NPY002
     again, _ = pysindy_peer.pysindy_weak_system(WAVES, LIBRARY, WEAK, (128, 96), seed=3)
     np.testing.assert_array_equal(A, again)
-    found = pysindy_peer.select_with(A, b, LIBRARY, pysindy.STLSQ(threshold=0.2))
-    assert found.support == ("u_x",)
-    assert found.coefficients["u_x"] == pytest.approx(-2, abs=1e-3)
+    selection = pysindy_peer.select_with(A, b, LIBRARY, pysindy.STLSQ(threshold=0.2))
+    assert selection.support == ("u_x",)
+    assert selection.coefficients["u_x"] == pytest.approx(-2, abs=1e-3)
     with pytest.raises(ValueError, match="no column for"):
         pysindy_peer.pysindy_weak_system(WAVES, Library.parse(["u", "D_xx(u^2)"]), WEAK, (64, 48), seed=3)

@@ -92,19 +92,19 @@ def solve(name: str, library: Library = LIBRARY, params: Any = None, seed: int =
 
 @pytest.mark.parametrize("name", TRAINED)
 def test_methods_that_train_are_deterministic_and_the_generator_decides(name: str) -> None:
-    found, again, other = solve(name), solve(name), solve(name, seed=3)
-    np.testing.assert_array_equal(found.xi, again.xi)
+    first, again, other = solve(name), solve(name), solve(name, seed=3)
+    np.testing.assert_array_equal(first.xi, again.xi)
     axes = np.linspace(0, 6, 7), np.linspace(0, 1, 5)
-    np.testing.assert_array_equal(found.field.on_grid(*axes), again.field.on_grid(*axes))
-    assert (found.field.on_grid(*axes) != other.field.on_grid(*axes)).any()
+    np.testing.assert_array_equal(first.field.on_grid(*axes), again.field.on_grid(*axes))
+    assert (first.field.on_grid(*axes) != other.field.on_grid(*axes)).any()
 
 
 @pytest.mark.parametrize("name", TRAINED)
 def test_the_order_of_the_library_does_not_matter_to_methods_that_train(name: str) -> None:
     turned = Library(tuple(reversed(LIBRARY.terms)))
-    found, other = solve(name).coefficients, solve(name, turned).coefficients
+    first, other = solve(name).coefficients, solve(name, turned).coefficients
     # Sums of single precision in another order.
-    assert other == pytest.approx(found, rel=2e-2, abs=1e-4)
+    assert other == pytest.approx(first, rel=2e-2, abs=1e-4)
 
 
 @pytest.mark.parametrize("name", TRAINED)
@@ -117,28 +117,29 @@ def test_only_a_network_that_never_sees_an_equation_is_indifferent_to_the_unit_o
     box = samples.domain
     wide = replace(box, low=(length * box.low[0],), high=(length * box.high[0],))
     stretched = replace(samples, x=length * samples.x, domain=wide)
-    found, other = (
-        methods.method(name)(one, LIBRARY, params, np.random.default_rng(2)) for one in (samples, stretched)
+    first, other = (
+        methods.method(name)(entry, LIBRARY, params, np.random.default_rng(2))
+        for entry in (samples, stretched)
     )
-    expected = found.xi * length ** np.array([term.order for term in LIBRARY])
+    expected = first.xi * length ** np.array([term.order for term in LIBRARY])
     x, t = np.linspace(0, 6, 7), np.linspace(0, 1, 5)
-    same = np.allclose(other.field.on_grid(length * x, t), found.field.on_grid(x, t), rtol=1e-3)
+    same = np.allclose(other.field.on_grid(length * x, t), first.field.on_grid(x, t), rtol=1e-3)
     assert (same and np.allclose(other.xi, expected, rtol=1e-3)) == (name == "DL-PDE")
-    assert found.xi.any() or name != "DL-PDE"
+    assert first.xi.any() or name != "DL-PDE"
 
 
 @pytest.mark.parametrize("name", TRAINED)
 def test_methods_that_train_may_keep_no_term(name: str) -> None:
-    found = solve(name, params=NOTHING[name](TRAINED[name]))
-    assert found.support == ()
-    assert str(found.equation) == "u_t = 0"
+    selection = solve(name, params=NOTHING[name](TRAINED[name]))
+    assert selection.support == ()
+    assert str(selection.equation) == "u_t = 0"
 
 
 @pytest.mark.parametrize("name", TRAINED)
 def test_budgets_are_recorded(name: str) -> None:
-    found = solve(name)
-    assert found.seconds["fit"] > 0
-    spent = found.notes["iterations"]
+    selection = solve(name)
+    assert selection.seconds["fit"] > 0
+    spent = selection.notes["iterations"]
     assert (sum(spent.values()) if isinstance(spent, dict) else spent) > 0
 
 
@@ -149,14 +150,14 @@ def _digest(observations: Observations) -> str:
 
 def test_every_method_is_handed_the_same_bytes_for_a_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[tuple[str, str], set[str]] = {}
-    places: list[tuple[str, str]] = []
+    indices: list[tuple[str, str]] = []
 
     def spy(name: str) -> methods.Method:
         def method(
             observations: Observations, library: Library, params: Any, rng: np.random.Generator
         ) -> Selection:
             drawn = rng.bit_generator.state["state"]["state"]
-            seen.setdefault(places[-1], set()).add(f"{_digest(observations)} {library} {drawn}")
+            seen.setdefault(indices[-1], set()).add(f"{_digest(observations)} {library} {drawn}")
             return Selection(library, np.zeros(len(library)), name)
 
         return method
@@ -165,7 +166,7 @@ def test_every_method_is_handed_the_same_bytes_for_a_seed(monkeypatch: pytest.Mo
     monkeypatch.setattr(methods, "METHODS", spies)
     tasks = [*plans.main(TEST_SEEDS[:1]), *plans.baselines(TEST_SEEDS[:1])]
     for task in tasks:
-        places.append((task.problem, task.protocol))
+        indices.append((task.problem, task.protocol))
         assert not runs.run(task).error
     assert {task.row for task in tasks} >= {"paper", "PDE-FIND", "WSINDy", *TRAINED}
     assert len(seen) == 6

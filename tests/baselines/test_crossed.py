@@ -43,12 +43,12 @@ def cross(field: str, selector: str) -> Selection:
 @pytest.mark.parametrize("selector", SELECTORS)
 @pytest.mark.parametrize("field", FIELDS)
 def test_every_pair_finds_the_equation_of_the_waves(field, selector):
-    found = cross(field, selector)
-    assert found.support == ("u_x",)
-    assert found.coefficients["u_x"] == pytest.approx(-2, abs=0.02)
-    assert found.method == selector
-    assert found.field is not None
-    assert found.seconds.keys() == {"fit", "select"}
+    selection = cross(field, selector)
+    assert selection.support == ("u_x",)
+    assert selection.coefficients["u_x"] == pytest.approx(-2, abs=0.02)
+    assert selection.method == selector
+    assert selection.field is not None
+    assert selection.seconds.keys() == {"fit", "select"}
 
 
 def test_the_pairs_of_pde_find_and_wsindy_are_these_methods():

@@ -127,12 +127,12 @@ def _watched(params: DeepMoDParams, **settings: Any) -> tuple[Selection, list[tu
     return run, seen
 
 
-def _same(one: Selection, other: Selection) -> None:
+def _same(first: Selection, other: Selection) -> None:
     """To the last bit."""
-    np.testing.assert_array_equal(one.xi, other.xi)
-    for a, b in zip(one.field.weights, other.field.weights, strict=True):
+    np.testing.assert_array_equal(first.xi, other.xi)
+    for a, b in zip(first.field.weights, other.field.weights, strict=True):
         np.testing.assert_array_equal(a, b)
-    assert one.notes == other.notes
+    assert first.notes == other.notes
 
 
 def test_watching_changes_nothing_and_the_generator_decides() -> None:
@@ -257,13 +257,13 @@ def test_scaled_inputs_train_in_physical_units() -> None:
 
 
 def test_the_method_by_its_name() -> None:
-    found = method("DeepMoD")(_heat(), LIBRARY, SMALL, _rng())
-    assert found.method == "DeepMoD"
-    assert found.notes["iterations"] == 150
-    assert not found.notes["compiled"]
-    assert found.seconds["fit"] > 0
-    assert found.field is not None
-    assert found.field.on_grid(np.linspace(0, 6, 4), np.linspace(0, 1, 3)).shape == (4, 3)
+    selection = method("DeepMoD")(_heat(), LIBRARY, SMALL, _rng())
+    assert selection.method == "DeepMoD"
+    assert selection.notes["iterations"] == 150
+    assert not selection.notes["compiled"]
+    assert selection.seconds["fit"] > 0
+    assert selection.field is not None
+    assert selection.field.on_grid(np.linspace(0, 6, 4), np.linspace(0, 1, 3)).shape == (4, 3)
 
 
 def test_too_few_samples_and_terms_beyond_the_slices_are_refused() -> None:
@@ -310,10 +310,10 @@ def test_the_transport_of_a_pulse_is_recovered() -> None:
     domain = Domain((-3.0,), (4.0,), 0.0, 2.0, (False,))
     observations = Observations(x[:, None], t, np.exp(-((x - 0.8 * t) ** 2)), domain)
     params = replace(SMALL, width=12, depth=3, samples=300, learning_rate=3e-3, max_iterations=3000)
-    found = deepmod(observations, LIBRARY, params, _rng())
-    assert found.support == ("u_x",)
-    assert found.coefficients["u_x"] == pytest.approx(-0.8, rel=0.01)
-    assert found.notes["converged"]
+    selection = deepmod(observations, LIBRARY, params, _rng())
+    assert selection.support == ("u_x",)
+    assert selection.coefficients["u_x"] == pytest.approx(-0.8, rel=0.01)
+    assert selection.notes["converged"]
 
 
 COMPILED = """

@@ -59,10 +59,10 @@ def network(
 @pytest.mark.parametrize("inputs", ["raw", "unit"])
 @pytest.mark.parametrize("activation", ["tanh", "sin"])
 def test_meta_data_are_derivatives(inputs: Literal["raw", "unit"], activation: taylor.Activation) -> None:
-    found = network(inputs, activation)
-    A, b = dl_pde.meta_data(found, LIBRARY, (12, 10), 0.05)
-    axes = dl_pde.meta_axes(found.domain, (12, 10), 0.05)
-    field, h = found, 1e-3
+    model = network(inputs, activation)
+    A, b = dl_pde.meta_data(model, LIBRARY, (12, 10), 0.05)
+    axes = dl_pde.meta_axes(model.domain, (12, 10), 0.05)
+    field, h = model, 1e-3
     x, t = axes
 
     def partial(alpha: tuple[int, int, int]) -> np.ndarray:
@@ -77,10 +77,10 @@ def test_meta_data_are_derivatives(inputs: Literal["raw", "unit"], activation: t
 
 def test_meta_data_in_the_plane() -> None:
     library = Library.parse(["u_x", "u_y", "u_yy", "u^2"])
-    found = network(dimension=2)
-    A, b = dl_pde.meta_data(found, library, (5, 6, 4), 0.1)
-    x, y, t = dl_pde.meta_axes(found.domain, (5, 6, 4), 0.1)
-    field, h = found, 1e-3
+    model = network(dimension=2)
+    A, b = dl_pde.meta_data(model, library, (5, 6, 4), 0.1)
+    x, y, t = dl_pde.meta_axes(model.domain, (5, 6, 4), 0.1)
+    field, h = model, 1e-3
     assert A.shape == (120, 4)
     u_y = (field.on_grid(x, y + h, t) - field.on_grid(x, y - h, t)).ravel() / (2 * h)
     u_t = (field.on_grid(x, y, t + h) - field.on_grid(x, y, t - h)).ravel() / (2 * h)
@@ -97,46 +97,46 @@ def test_meta_data_keep_away_from_the_ends() -> None:
 
 
 def test_a_wave_is_recovered() -> None:
-    found = dl_pde.dl_pde(travelling(), LIBRARY, PARAMS, np.random.default_rng(0))
-    assert found.support == ("u_x",)
-    assert found.coefficients["u_x"] == pytest.approx(-1.0, abs=0.03)
-    assert found.notes["rows"] == 1000
-    assert found.notes["kept"] <= found.notes["iterations"] <= SURROGATE.steps
-    assert found.field is not None
+    selection = dl_pde.dl_pde(travelling(), LIBRARY, PARAMS, np.random.default_rng(0))
+    assert selection.support == ("u_x",)
+    assert selection.coefficients["u_x"] == pytest.approx(-1.0, abs=0.03)
+    assert selection.notes["rows"] == 1000
+    assert selection.notes["kept"] <= selection.notes["iterations"] <= SURROGATE.steps
+    assert selection.field is not None
     axes = np.linspace(-0.9, 1.9, 20), np.linspace(0.1, 1.9, 15)
     z = axes[0][:, None] - axes[1]
-    assert np.abs(found.field.on_grid(*axes) - np.sin(2 * z) - 0.5 * np.cos(z)).max() < 0.1
+    assert np.abs(selection.field.on_grid(*axes) - np.sin(2 * z) - 0.5 * np.cos(z)).max() < 0.1
 
 
 def test_inputs_mapped_to_the_unit_box_do_not_know_units() -> None:
     # Rounding of single precision grows in training: a short one, and a tolerance.
     short = replace(PARAMS, surrogate=replace(SURROGATE, steps=100))
-    one, other = (
+    first, other = (
         dl_pde.dl_pde(travelling(unit=unit), LIBRARY, short, np.random.default_rng(0)) for unit in (1.0, 4.0)
     )
     powers = np.array([0, 0, 0, 1, 1, 2])
-    np.testing.assert_allclose(other.xi, one.xi * 4.0**powers, rtol=1e-3)
+    np.testing.assert_allclose(other.xi, first.xi * 4.0**powers, rtol=1e-3)
 
 
 def test_the_order_of_the_library_does_not_matter() -> None:
     short = replace(PARAMS, surrogate=replace(SURROGATE, steps=200))
     permuted = Library.parse(["u_xx", "u", "u_x", "u^2", "1", "u*u_x"])
-    one, other = (
+    first, other = (
         dl_pde.dl_pde(travelling(), library, short, np.random.default_rng(0))
         for library in (LIBRARY, permuted)
     )
-    assert set(one.support) == set(other.support)
-    for name, value in one.coefficients.items():
+    assert set(first.support) == set(other.support)
+    for name, value in first.coefficients.items():
         assert other.coefficients[name] == pytest.approx(value, rel=1e-8)
 
 
 def test_the_generator_decides() -> None:
     short = replace(PARAMS, surrogate=replace(SURROGATE, steps=30, batch=50))
-    one, same, other = (
+    first, same, other = (
         dl_pde.dl_pde(travelling(), LIBRARY, short, np.random.default_rng(seed)).xi for seed in (0, 0, 1)
     )
-    np.testing.assert_array_equal(one, same)
-    assert (one != other).any()
+    np.testing.assert_array_equal(first, same)
+    assert (first != other).any()
 
 
 def test_nothing_may_survive() -> None:

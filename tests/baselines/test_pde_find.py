@@ -40,12 +40,12 @@ def with_stridge(**changes: float) -> PDEFindParams:
 
 
 def test_the_equation_of_the_waves_is_found():
-    found = find()
-    assert found.support == ("u_x",)
-    assert found.coefficients["u_x"] == pytest.approx(-2, abs=0.02)
-    assert found.method == "PDE-FIND"
-    assert found.seconds.keys() == {"fit", "select"}
-    assert found.field is not None
+    selection = find()
+    assert selection.support == ("u_x",)
+    assert selection.coefficients["u_x"] == pytest.approx(-2, abs=0.02)
+    assert selection.method == "PDE-FIND"
+    assert selection.seconds.keys() == {"fit", "select"}
+    assert selection.field is not None
 
 
 def test_nothing_is_drawn_and_the_order_of_the_library_does_not_matter():
@@ -57,9 +57,9 @@ def test_nothing_is_drawn_and_the_order_of_the_library_does_not_matter():
 
 
 def test_everything_below_the_tolerance_is_an_empty_equation():
-    found = find(with_stridge(threshold=1e6))
-    assert found.support == ()
-    assert str(found.equation) == "u_t = 0"
+    selection = find(with_stridge(threshold=1e6))
+    assert selection.support == ()
+    assert str(selection.equation) == "u_t = 0"
 
 
 def test_the_rows_are_derivatives_on_the_inner_grid():
@@ -91,9 +91,9 @@ def test_survivors_and_coefficients_are_those_of_a_plain_implementation():
     assert 0 < kept.sum() < 6
     gram = unit[:, kept].T @ unit[:, kept] + 1e-2 * np.eye(kept.sum())
     expected = np.linalg.solve(gram, unit[:, kept].T @ b) / lengths[kept]
-    found = stridge.select_strong(field, LIBRARY, params)
-    np.testing.assert_array_equal(found.xi != 0, kept)
-    np.testing.assert_allclose(found.xi[kept], expected, rtol=1e-6)
+    selection = stridge.select_strong(field, LIBRARY, params)
+    np.testing.assert_array_equal(selection.xi != 0, kept)
+    np.testing.assert_allclose(selection.xi[kept], expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("threshold", [0.002, 0.005, 0.05, 5.0])
@@ -109,12 +109,12 @@ def test_survivors_are_those_of_pysindys_stlsq(threshold):
 def test_the_unit_of_length_does_not_matter():
     # Columns have unit length whatever the unit of x, so the tolerance need not change with it.
     loose = with_stridge(threshold=0.005)
-    one = find(loose)
-    assert len(one.support) > 1
+    selection = find(loose)
+    assert len(selection.support) > 1
     long = Domain((0.0,), (20 * np.pi,), 0.0, 3.0, (True,))
     ten = pde_find(observed(long, 10.0), LIBRARY, loose, np.random.default_rng(2))
     powers = np.array([0, 0, 0, 1, 1, 2])
-    np.testing.assert_allclose(ten.xi, one.xi * 10.0**powers, rtol=1e-6)
+    np.testing.assert_allclose(ten.xi, selection.xi * 10.0**powers, rtol=1e-6)
 
 
 def test_impossible_rows_are_refused():

@@ -64,32 +64,32 @@ def regression(noise: float = 0.01) -> tuple[np.ndarray, np.ndarray, np.ndarray,
 def test_the_search_finds_what_the_rows_say() -> None:
     A, b, xi, dense = regression()
     test = np.arange(500) % 5 == 0
-    found = pinn_sr.search(A, b, Search(dense, 1.0, None), test, TINY)
-    np.testing.assert_allclose(found.xi, xi, atol=0.01)
-    assert (found.xi[xi == 0] == 0).all()
+    outcome = pinn_sr.search(A, b, Search(dense, 1.0, None), test, TINY)
+    np.testing.assert_allclose(outcome.xi, xi, atol=0.01)
+    assert (outcome.xi[xi == 0] == 0).all()
     # The price of a term is the held-out error of what the first search was given; later ones keep it.
-    assert found.eta == pytest.approx(np.mean((b[test] - A[test] @ dense) ** 2))
-    again = pinn_sr.search(A, b, found, test, TINY)
-    assert again.eta == found.eta
-    np.testing.assert_allclose(again.xi, found.xi)
+    assert outcome.eta == pytest.approx(np.mean((b[test] - A[test] @ dense) ** 2))
+    again = pinn_sr.search(A, b, outcome, test, TINY)
+    assert again.eta == outcome.eta
+    np.testing.assert_allclose(again.xi, outcome.xi)
 
 
 def test_what_is_gone_stays_gone() -> None:
     A, b, _, dense = regression()
     dense[3] = 0.0  # a true term
-    found = pinn_sr.search(A, b, Search(dense, 1.0, None), np.arange(500) % 5 == 0, TINY)
-    assert found.xi[3] == 0.0
+    outcome = pinn_sr.search(A, b, Search(dense, 1.0, None), np.arange(500) % 5 == 0, TINY)
+    assert outcome.xi[3] == 0.0
 
 
 def test_columns_in_other_units_or_order_give_the_same_equation() -> None:
     A, b, _, dense = regression()
     test = np.arange(500) % 5 == 0
     scales, order = np.array([2.0, 0.01, 7.0, 1.0, 100.0]), np.array([3, 0, 4, 1, 2])
-    one = pinn_sr.search(A, b, Search(dense, 1.0, None), test, TINY).xi
+    result = pinn_sr.search(A, b, Search(dense, 1.0, None), test, TINY).xi
     rescaled = pinn_sr.search(A * scales, b, Search(dense / scales, 1.0, None), test, TINY).xi
     permuted = pinn_sr.search(A[:, order], b, Search(dense[order], 1.0, None), test, TINY).xi
-    np.testing.assert_allclose(rescaled * scales, one, rtol=1e-8)
-    np.testing.assert_allclose(permuted, one[order], rtol=1e-8)
+    np.testing.assert_allclose(rescaled * scales, result, rtol=1e-8)
+    np.testing.assert_allclose(permuted, result[order], rtol=1e-8)
 
 
 def test_thresholding_may_leave_nothing_at_once_but_not_later() -> None:
@@ -106,8 +106,8 @@ def test_thresholding_may_leave_nothing_at_once_but_not_later() -> None:
 def test_an_empty_equation_wins_when_terms_cost_more_than_they_explain() -> None:
     rng = np.random.default_rng(0)
     A, b = rng.standard_normal((300, 3)), rng.standard_normal(300)
-    found = pinn_sr.search(A, b, Search(np.full(3, 0.05), 1.0, None), np.arange(300) % 5 == 0, TINY)
-    assert not found.xi.any()
+    outcome = pinn_sr.search(A, b, Search(np.full(3, 0.05), 1.0, None), np.arange(300) % 5 == 0, TINY)
+    assert not outcome.xi.any()
 
 
 def test_the_loss_is_what_it_says() -> None:
@@ -133,8 +133,10 @@ def test_the_loss_is_what_it_says() -> None:
     data = (network(training.samples[0]) - training.samples[1]).square().mean()
     wanted = torch.log(data + 2.0 * residual.square().mean() + TINY.sparsity * lam.abs().sum())
     torch.testing.assert_close(loss, wanted)
-    for one, other in zip(*(torch.autograd.grad(part, [theta, lam]) for part in (loss, wanted)), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-5)
+    for first, other in zip(
+        *(torch.autograd.grad(part, [theta, lam]) for part in (loss, wanted)), strict=True
+    ):
+        torch.testing.assert_close(first, other, rtol=1e-3, atol=1e-5)
 
 
 def test_residual_points_fill_the_box_and_join_samples() -> None:
@@ -151,11 +153,11 @@ def run(params: PINNSRParams = TINY, seed: int = 0, checkpoint: Path | None = No
 
 
 def test_the_generator_decides() -> None:
-    one, same, other = run(), run(), run(seed=1)
-    np.testing.assert_array_equal(one.xi, same.xi)
-    assert (one.field.weights[0] != other.field.weights[0]).any()
-    assert one.notes["iterations"]["adam"] == 20
-    assert one.notes["iterations"]["cycles"] == 3
+    first, same, other = run(), run(), run(seed=1)
+    np.testing.assert_array_equal(first.xi, same.xi)
+    assert (first.field.weights[0] != other.field.weights[0]).any()
+    assert first.notes["iterations"]["adam"] == 20
+    assert first.notes["iterations"]["cycles"] == 3
 
 
 @pytest.mark.parametrize("saves", [4, 15, 21])
@@ -176,8 +178,8 @@ def test_a_resumed_run_ends_in_the_same_bits(
             run(checkpoint=path)
     resumed, whole = run(checkpoint=path), run()
     np.testing.assert_array_equal(resumed.xi, whole.xi)
-    for one, other in zip(resumed.field.weights, whole.field.weights, strict=True):
-        np.testing.assert_array_equal(one, other)
+    for first, other in zip(resumed.field.weights, whole.field.weights, strict=True):
+        np.testing.assert_array_equal(first, other)
     with pytest.raises(ValueError, match="another run"):
         run(replace(TINY, cycles=2), checkpoint=path)
 
@@ -201,6 +203,6 @@ def test_a_wave_is_recovered() -> None:
     params = replace(
         TINY, width=16, depth=3, adam_steps=1000, lbfgs_iterations=600, cycles=6, cycle_steps=100
     )
-    found = run(params)
-    assert found.support == ("u_x",)
-    assert found.coefficients["u_x"] == pytest.approx(-1.0, abs=0.02)
+    trained = run(params)
+    assert trained.support == ("u_x",)
+    assert trained.coefficients["u_x"] == pytest.approx(-1.0, abs=0.02)

@@ -88,8 +88,8 @@ def test_every_solver_minimizes_the_penalized_misfit(name, rng):
         spectral.functions(bases, np.column_stack([samples.x, samples.t])), A, atol=1e-12
     )
     expected = np.linalg.solve(A.T @ A / len(y) + 1e-3 * np.eye(A.shape[1]), A.T @ y / len(y))
-    found = solve(samples, bases, 1e-3)
-    np.testing.assert_allclose(found.ravel(), expected, atol=1e-10)
+    selection = solve(samples, bases, 1e-3)
+    np.testing.assert_allclose(selection.ravel(), expected, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -99,7 +99,7 @@ def test_left_out_errors_are_those_of_refits_without_the_samples(name, rng):
     total = 0.0
     position = samples.x @ np.array([1.0, 100.0])[: samples.x.shape[1]]
     masks = (
-        spectral.inner_places(samples.domain, samples.x, FEW.ends),
+        spectral.inner_points(samples.domain, samples.x, FEW.ends),
         spectral.inner_times(samples.domain, samples.t, FEW.ends),
     )
     for label, scored in zip((position, samples.t), masks, strict=True):
@@ -111,17 +111,17 @@ def test_left_out_errors_are_those_of_refits_without_the_samples(name, rng):
         total += np.mean(errors[scored] ** 2)
     scattered = samples.grid is None
     leave_one_out = spectral.scattered_leave_one_out if scattered else spectral.grid_leave_one_out
-    found = leave_one_out(samples, {(2, 3): bases}, FEW)
-    assert found == {(2, 3): pytest.approx(total, rel=1e-8)}
+    scores = leave_one_out(samples, {(2, 3): bases}, FEW)
+    assert scores == {(2, 3): pytest.approx(total, rel=1e-8)}
 
 
 def test_samples_at_the_ends_of_an_open_axis_are_not_scored():
     x = np.array([[-1.0, 1.0], [0.0, 0.1], [0.0, 1.0], [0.95, 2.0]])
-    np.testing.assert_array_equal(spectral.inner_places(PLANE, x, 0.05), [False, False, True, False])
+    np.testing.assert_array_equal(spectral.inner_points(PLANE, x, 0.05), [False, False, True, False])
     np.testing.assert_array_equal(
         spectral.inner_times(LINE, np.array([0.0, 0.2, 2.9]), 0.05), [False, True, False]
     )
-    np.testing.assert_array_equal(spectral.inner_places(LINE, np.array([[0.0], [6.2]]), 0.05), [True, True])
+    np.testing.assert_array_equal(spectral.inner_points(LINE, np.array([[0.0], [6.2]]), 0.05), [True, True])
     with pytest.raises(ValueError, match="lower `ends`"):
         spectral.inner_times(LINE, np.array([0.0, 3.0]), 0.05)
 

@@ -95,8 +95,8 @@ def test_slices_and_gradients_are_those_of_nested_autograd(
         torch.autograd.grad((mix * slices**2).sum(), _tensors(net), allow_unused=True)
         for slices in (ours, theirs)
     ]
-    for one, other in zip(*gradients, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-11)
+    for first, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(first, other, rtol=1e-10, atol=1e-11)
 
 
 def test_a_vector_holds_the_layers() -> None:

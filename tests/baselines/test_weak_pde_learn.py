@@ -101,8 +101,8 @@ def test_the_weak_system_is_made_of_integrals(rng: np.random.Generator) -> None:
     space += [lambda x: 0.3 * np.exp(0.3 * x), lambda x: 0.09 * np.exp(0.3 * x)]
     in_time = [lambda t: 1.0, np.cos, lambda t: np.cos(t) ** 2, lambda t: np.cos(t) ** 2, np.cos, np.cos]
     for row in range(3):
-        for column, (one, other) in enumerate(zip(space, in_time, strict=True)):
-            wanted = _integral(bumps, row, 0, one) * _integral(bumps, row, 1, other)
+        for column, (first, other) in enumerate(zip(space, in_time, strict=True)):
+            wanted = _integral(bumps, row, 0, first) * _integral(bumps, row, 1, other)
             assert float(A[row, column]) == pytest.approx(wanted, rel=1e-3, abs=1e-5)
         wanted = _integral(bumps, row, 0, space[1]) * _integral(bumps, row, 1, lambda t: -np.sin(t))
         assert float(b[row]) == pytest.approx(wanted, rel=1e-3, abs=1e-5)
@@ -165,10 +165,10 @@ def final(
     return train(make, np.random.default_rng(seed), checkpoint)[0]
 
 
-def same(one: WeakTraining, other: WeakTraining) -> bool:
-    pairs = [(one.physical(), other.physical()), (one.alive, other.alive)]
-    pairs += [(one.freeze().theta, other.freeze().theta), (one.refit, other.refit)]
-    return all((a == b).all() for a, b in pairs) and one.losses == other.losses
+def same(first: WeakTraining, other: WeakTraining) -> bool:
+    pairs = [(first.physical(), other.physical()), (first.alive, other.alive)]
+    pairs += [(first.freeze().theta, other.freeze().theta), (first.refit, other.refit)]
+    return all((a == b).all() for a, b in pairs) and first.losses == other.losses
 
 
 def test_watching_changes_nothing() -> None:
@@ -247,10 +247,10 @@ def test_terms_leave_for_good_when_the_penalty_begins() -> None:
 
 def test_the_scale_of_a_term_is_not_part_of_its_column() -> None:
     doubled = Library.parse(["1", "u", "u^2", "D_x(u^2)", "u_x", "u_xx"])
-    one, other = final(), final(library=doubled)
-    one, other = one.physical(), other.physical()
-    np.testing.assert_allclose(one[3], 2 * other[3], rtol=1e-12)
-    np.testing.assert_array_equal(np.delete(one, 3), np.delete(other, 3))
+    first, other = final(), final(library=doubled)
+    first, other = first.physical(), other.physical()
+    np.testing.assert_allclose(first[3], 2 * other[3], rtol=1e-12)
+    np.testing.assert_array_equal(np.delete(first, 3), np.delete(other, 3))
 
 
 def test_a_network_that_diverges_is_drawn_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,5 +274,5 @@ def test_a_wave_is_recovered() -> None:
     params = replace(TINY, width=20, depth=3, batch=400, burn_in=2500, sparsification=1000)
     library = Library.parse(["u", "u^2", "u_x", "u_xx"])
     rng = np.random.default_rng(3)
-    found = weak_pde_learn(travelling(speed=0.5), library, params, rng)
-    assert found.coefficients["u_x"] == pytest.approx(-0.5, abs=0.1)
+    selection = weak_pde_learn(travelling(speed=0.5), library, params, rng)
+    assert selection.coefficients["u_x"] == pytest.approx(-0.5, abs=0.1)

@@ -45,12 +45,12 @@ def with_threshold(threshold: float) -> WSINDyParams:
 
 
 def test_the_equation_of_the_waves_is_found():
-    found = find()
-    assert found.support == ("u_x",)
-    assert found.coefficients["u_x"] == pytest.approx(-2, abs=5e-3)
-    assert found.method == "WSINDy"
-    assert found.seconds.keys() == {"fit", "select"}
-    assert found.field is not None
+    selection = find()
+    assert selection.support == ("u_x",)
+    assert selection.coefficients["u_x"] == pytest.approx(-2, abs=5e-3)
+    assert selection.method == "WSINDy"
+    assert selection.seconds.keys() == {"fit", "select"}
+    assert selection.field is not None
 
 
 def test_the_phases_are_all_that_is_drawn():
@@ -66,9 +66,9 @@ def test_the_order_of_the_library_does_not_matter():
 
 
 def test_everything_below_the_tolerance_is_an_empty_equation():
-    found = find(with_threshold(1e6))
-    assert found.support == ()
-    assert str(found.equation) == "u_t = 0"
+    selection = find(with_threshold(1e6))
+    assert selection.support == ()
+    assert str(selection.equation) == "u_t = 0"
 
 
 def test_support_and_coefficients_come_from_two_systems():
@@ -76,9 +76,9 @@ def test_support_and_coefficients_come_from_two_systems():
     inner = replace(field, domain=stridge.inner_domain(DOMAIN, 0.05))
     first, second = (assemble(inner, LIBRARY, WEAK, p) for p in phases(np.random.default_rng(2), 2, 1))
     kept = stridge.survivors(first.A, first.b, STRIDGE)
-    found = find()
-    np.testing.assert_array_equal(found.xi, sparse.refit(second.A, second.b, kept, 1e-8))
-    assert found.xi[4] != pytest.approx(sparse.refit(first.A, first.b, kept, 1e-8)[4], rel=1e-9)
+    selection = find()
+    np.testing.assert_array_equal(selection.xi, sparse.refit(second.A, second.b, kept, 1e-8))
+    assert selection.xi[4] != pytest.approx(sparse.refit(first.A, first.b, kept, 1e-8)[4], rel=1e-9)
 
 
 def test_patches_keep_clear_of_the_ends_of_time():
@@ -95,15 +95,15 @@ def test_patches_keep_clear_of_the_ends_of_time():
 
 def test_plain_integrals_scale_the_tolerance_with_the_patch():
     # Ten times the length makes every integral, and every coefficient of a unit column, ten times larger.
-    one = find(with_threshold(1e-4))
-    assert len(one.support) > 1
+    selection = find(with_threshold(1e-4))
+    assert len(selection.support) > 1
     long = Domain((0.0,), (20 * np.pi,), 0.0, 3.0, (True,))
     wide = with_threshold(1e-3)
     regression = replace(wide.regression, weak=replace(WEAK, half_widths=(10.0, 0.4)))
     ten = wsindy(
         observed(long, 10.0), LIBRARY, replace(wide, regression=regression), np.random.default_rng(2)
     )
-    np.testing.assert_allclose(ten.xi, one.xi * 10.0 ** np.array([0, 0, 0, 1, 1, 2]), rtol=1e-6)
+    np.testing.assert_allclose(ten.xi, selection.xi * 10.0 ** np.array([0, 0, 0, 1, 1, 2]), rtol=1e-6)
 
 
 def test_there_is_one_configuration_per_problem():

@@ -30,25 +30,25 @@ _MEASURE = """holders => holders.map((e) => {
 
 def measure(home: str) -> dict[str, dict[str, int]]:
     """Pixels by explorer and class of width."""
-    found: dict[str, dict[str, int]] = {}
+    result: dict[str, dict[str, int]] = {}
     with sync_api.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
         for chapter in _pages():
             page = _Watched(browser, home, 1280, "light").open(f"{home}/{chapter}.html")
             cells = page.locator(".cell_output:has(.fts-still)")
-            for place in range(cells.count()):
-                cells.nth(place).scroll_into_view_if_needed()
-                cells.nth(place).locator(_SETTLED).wait_for(timeout=120_000)
+            for index in range(cells.count()):
+                cells.nth(index).scroll_into_view_if_needed()
+                cells.nth(index).locator(_SETTLED).wait_for(timeout=120_000)
             for kind, windows in WINDOWS.items():
                 for width in windows if cells.count() else ():
                     page.set_viewport_size({"width": width, "height": 900})
                     page.wait_for_timeout(1000)
                     for key, height in page.locator(".fts-holder").evaluate_all(_MEASURE):
-                        room = found.setdefault(key, dict.fromkeys(WINDOWS, 0))
+                        room = result.setdefault(key, dict.fromkeys(WINDOWS, 0))
                         room[kind] = max(room[kind], height + SPARE)
             page.context.close()
         browser.close()
-    return found
+    return result
 
 
 def main() -> None:

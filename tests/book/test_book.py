@@ -76,8 +76,8 @@ def test_page_loads_nothing_from_elsewhere(page: str) -> None:
 def test_styles_load_nothing_from_elsewhere() -> None:
     sheets = list(HTML.rglob("*.css"))
     assert sheets, "no style sheets are built: run make book"
-    found = [(path.name, address) for path in sheets for address in _IN_STYLES.findall(path.read_text())]
-    assert [(name, address) for name, address in found if _FOREIGN.match(address)] == []
+    result = [(path.name, address) for path in sheets for address in _IN_STYLES.findall(path.read_text())]
+    assert [(name, address) for name, address in result if _FOREIGN.match(address)] == []
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,9 @@ def test_every_figure_of_a_chapter_is_drawn(page: str) -> None:
 def test_every_table_has_a_number_and_every_heading_a_word(page: str) -> None:
     tables = re.findall(r"<table\b.*?</table>", _text(page), re.S)
     unnumbered = [
-        one[:200] for one in tables if not re.search(r"<caption><span class=\"caption-number\">Table", one)
+        table[:200]
+        for table in tables
+        if not re.search(r"<caption><span class=\"caption-number\">Table", table)
     ]
     assert unnumbered == []
     headings = [
@@ -160,8 +162,8 @@ def test_page_runs_only_the_books_own_scripts(page: str) -> None:
     assert text.index("Content-Security-Policy") < text.index("<script")
     policy = {directive: sources for directive, *sources in map(str.split, content.split(";"))}
     assert policy["default-src"] == policy["base-uri"] == ["'none'"]
-    own, *hashes = policy["script-src"]
-    assert own == "'self'"
+    allowed, *hashes = policy["script-src"]
+    assert allowed == "'self'"
     python = "_static/live/engine.js" in text
     if python:
         *hashes, blob, compiled = hashes

@@ -159,8 +159,8 @@ def _agree(answer: object, expected: object, where: str = "") -> None:
             _agree(answer[key], expected[key], f"{where}.{key}")
     elif isinstance(expected, list):
         assert len(answer) == len(expected), where
-        for place, pair in enumerate(zip(answer, expected, strict=True)):
-            _agree(*pair, f"{where}[{place}]")
+        for index, pair in enumerate(zip(answer, expected, strict=True)):
+            _agree(*pair, f"{where}[{index}]")
     elif isinstance(expected, str):
         assert _NUMBER.sub("0", answer) == _NUMBER.sub("0", expected), where
         _agree([*map(float, _NUMBER.findall(answer))], [*map(float, _NUMBER.findall(expected))], where)
@@ -208,17 +208,17 @@ def test_a_malformed_file_gets_the_command_s_sentence(
 
 def test_a_file_too_large_is_refused_before_python_starts(browser, site: str) -> None:  # noqa: F811
     for page in _open(browser, site, f"{site}/book/try.html"):
-        said = page.give("large.csv", b"x,t,u\n" + b"0.125,0.25,0.5\n" * 1_100_000)
-        assert "16.5 MB" in said
-        assert said.endswith("fts discover large.csv")
+        reported = page.give("large.csv", b"x,t,u\n" + b"0.125,0.25,0.5\n" * 1_100_000)
+        assert "16.5 MB" in reported
+        assert reported.endswith("fts discover large.csv")
         assert page.page.workers == []
 
 
 def test_too_many_samples_are_refused_before_the_fit(page: _Page) -> None:
     rows = "".join(f"{i % 300},{i // 300},{(i * 7919) % 1013}\n" for i in range(60_300))
-    said = page.give("many.csv", b"x,t,u\n" + rows.encode())
-    assert said.startswith("60,300 samples")
-    assert said.endswith("fts discover many.csv")
+    reported = page.give("many.csv", b"x,t,u\n" + rows.encode())
+    assert reported.startswith("60,300 samples")
+    assert reported.endswith("fts discover many.csv")
 
 
 def test_columns_and_terms_are_chosen_as_in_a_shell(page: _Page, samples: dict[str, dict], tmp_path) -> None:

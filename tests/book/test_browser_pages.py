@@ -59,8 +59,8 @@ def test_every_jump_lands_at_its_target(browser, site: str, chapter: str, width:
 
 def _through(page: "sync_api.Page") -> None:
     """Scroll to every explorer and open every toggle, as a reader would."""
-    for place in range(page.locator(".fts-still").count()):
-        page.locator(".cell_output:has(.fts-still)").nth(place).scroll_into_view_if_needed()
+    for index in range(page.locator(".fts-still").count()):
+        page.locator(".cell_output:has(.fts-still)").nth(index).scroll_into_view_if_needed()
         _wait(page)
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
 
@@ -83,14 +83,14 @@ def test_axe_finds_nothing(browser, site: str, chapter: str, theme: str) -> None
     _through(page)
     page.evaluate(_STILL)
     page.evaluate(AXE)
-    found = page.evaluate("axe.run(document.querySelector('.bd-article'), { resultTypes: ['violations'] })")
-    said = [
-        f"{one['id']}: {node['html'][:160]}"
-        for one in found["violations"]
-        for node in one["nodes"]
-        if not (one["id"] == "empty-table-header" and page.evaluate(_FORMULA, node["target"][0]))
+    report = page.evaluate("axe.run(document.querySelector('.bd-article'), { resultTypes: ['violations'] })")
+    reported = [
+        f"{result['id']}: {node['html'][:160]}"
+        for result in report["violations"]
+        for node in result["nodes"]
+        if not (result["id"] == "empty-table-header" and page.evaluate(_FORMULA, node["target"][0]))
     ]
-    assert said == []
+    assert reported == []
     watched.context.close()
 
 

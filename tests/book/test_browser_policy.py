@@ -68,18 +68,18 @@ def test_every_control_answers(browser, site: str, scheme: str, chapter: str) ->
     watched = _Watched(browser, site if scheme == "http" else "file://", 1280, "light")
     page = watched.open(_url(scheme, site, chapter))
     stills = page.locator(".fts-still").count()
-    for place in range(stills):
-        cell = page.locator(".cell_output:has(.fts-still)").nth(place)
-        page.locator(".fts-still").nth(place).or_(cell).first.scroll_into_view_if_needed()
+    for index in range(stills):
+        cell = page.locator(".cell_output:has(.fts-still)").nth(index)
+        page.locator(".fts-still").nth(index).or_(cell).first.scroll_into_view_if_needed()
         cell.locator(f".fts-explorer{_SETTLED}").wait_for(timeout=120_000)
     controls = page.locator(_CONTROLS)
     assert controls.count() >= 2 * stills > 0
     moved = 0
     # The reset comes last: it can be pressed only when something was moved.
-    for place in sorted(
+    for index in sorted(
         range(controls.count()), key=lambda i: controls.nth(i).get_attribute("class") == "fts-reset"
     ):
-        control = controls.nth(place)
+        control = controls.nth(index)
         # Some are for another dimension than the field that was chosen; nothing can be reset where only
         # the picture was touched.
         if not (control.is_visible() and control.is_enabled()):

@@ -33,19 +33,19 @@ def ad() -> Explorer:
 
 @pytest.fixture
 def watched(browser, site: str) -> Iterator[_Watched]:  # noqa: F811
-    one = _Watched(browser, site, 1280, "light")
-    yield one
-    assert one.errors == []
-    one.context.close()
+    result = _Watched(browser, site, 1280, "light")
+    yield result
+    assert result.errors == []
+    result.context.close()
 
 
 class _Shown:
     """One explorer on a page, mounted by scrolling to it."""
 
-    def __init__(self, page: "sync_api.Page", place: int) -> None:
+    def __init__(self, page: "sync_api.Page", number: int) -> None:
         self.page = page
-        still = page.locator(".fts-still").nth(place)
-        cell = page.locator(".cell_output:has(.fts-still)").nth(place)
+        still = page.locator(".fts-still").nth(number)
+        cell = page.locator(".cell_output:has(.fts-still)").nth(number)
         still.or_(cell).first.scroll_into_view_if_needed()
         self.root = cell.locator(".fts-explorer")
         self.settle()
@@ -64,9 +64,9 @@ class _Shown:
         self.root.get_by_role("button", name="Draw others").click()
         self.settle()
 
-    def choose(self, place: int) -> None:
+    def choose(self, number: int) -> None:
         self.root.evaluate("e => delete e.dataset.milliseconds")
-        self.root.get_by_label("Frozen field").select_option(str(place))
+        self.root.get_by_label("Frozen field").select_option(str(number))
         self.settle()
 
     @property
@@ -145,8 +145,8 @@ def test_speed(browser, watched: _Watched, site: str, ad: SelectionExplorer) -> 
     page = watched.open(f"{site}/{CHAPTER}")
     keys = page.locator(".fts-still").evaluate_all("all => all.map(e => e.dataset.key)")
     # All stand before the first is timed: a neighbor that mounts meanwhile computes its twenty systems.
-    explorers = [_Shown(page, place) for place in range(len(keys))]
-    for shown in (one for one, key in zip(explorers, keys, strict=True) if key.startswith("patches")):
+    explorers = [_Shown(page, index) for index in range(len(keys))]
+    for shown in (first for first, key in zip(explorers, keys, strict=True) if key.startswith("patches")):
         phases = (0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9)
         before = _processor_seconds(browser)
         best = min(_step(shown, phase) for phase in phases)
@@ -177,8 +177,8 @@ def _processor_seconds(browser) -> float:  # noqa: F811
 def test_every_explorer_fits_the_page(browser, site: str, width: int, theme: str) -> None:  # noqa: F811
     watched = _Watched(browser, site, width, theme)
     page = watched.open(f"{site}/{CHAPTER}")
-    for place in range(page.locator(".fts-still").count()):
-        shown = _Shown(page, place)
+    for index in range(page.locator(".fts-still").count()):
+        shown = _Shown(page, index)
         for choice in range(1, shown.root.get_by_label("Frozen field").locator("option").count()):
             shown.choose(choice)
         assert shown.root.evaluate("e => e.scrollWidth <= e.clientWidth")
@@ -187,7 +187,7 @@ def test_every_explorer_fits_the_page(browser, site: str, width: int, theme: str
         )
         assert labels == 0
         SHOTS.mkdir(exist_ok=True)
-        shown.root.screenshot(path=SHOTS / f"explorer-{place}-{width}-{theme}.png")
+        shown.root.screenshot(path=SHOTS / f"explorer-{index}-{width}-{theme}.png")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert watched.errors == []
     watched.context.close()
@@ -206,12 +206,12 @@ def test_an_explorer_takes_the_height_kept_for_it(browser, site: str, chapter: s
     assert kept
     assert min(kept) > 500
     spare = {}
-    for place, height in enumerate(kept):
-        shown = _Shown(page, place)
+    for index, height in enumerate(kept):
+        shown = _Shown(page, index)
         page.wait_for_timeout(200)
         holder, body = (
-            page.locator(one).nth(place).evaluate("e => e.getBoundingClientRect().height")
-            for one in (".fts-holder", ".fts-holder .fts-body")
+            page.locator(entry).nth(index).evaluate("e => e.getBoundingClientRect().height")
+            for entry in (".fts-holder", ".fts-holder .fts-body")
         )
         key = shown.root.get_attribute("data-key")
         assert holder == pytest.approx(height, abs=1), f"{key} moves what stands below it"
@@ -251,7 +251,7 @@ def test_on_a_phone_the_result_stands_above_the_sliders(browser, site: str) -> N
         watched = _Watched(browser, site, width, "light")
         shown = _Shown(watched.open(f"{site}/{CHAPTER}"), 0)
         result, controls = (
-            shown.root.locator(one).bounding_box()["y"] for one in (".fts-result", ".fts-controls")
+            shown.root.locator(entry).bounding_box()["y"] for entry in (".fts-result", ".fts-controls")
         )
         assert (result < controls) == above
         watched.context.close()
@@ -295,10 +295,10 @@ def test_the_scrubber_shows_what_was_recorded(watched: _Watched, site: str) -> N
     pair = PathPair(joint[seed], ours[seed])
     page = watched.open(f"{site}/book/paths.html")
     shown = _Shown(page, 0)
-    for place in (0, 7, 12, 29):
-        shown.slide("checkpoint", place)
-        assert shown.equation == str(equation_at(pair.joint, place))
-        assert shown.root.get_attribute("data-frozen") == str(equation_at(pair.frozen, place))
+    for index in (0, 7, 12, 29):
+        shown.slide("checkpoint", index)
+        assert shown.equation == str(equation_at(pair.joint, index))
+        assert shown.root.get_attribute("data-frozen") == str(equation_at(pair.frozen, index))
     assert shown.root.locator("svg image").count() == 3
     assert float(shown.root.get_attribute("data-milliseconds") or "inf") < 1000 * STEP
     SHOTS.mkdir(exist_ok=True)

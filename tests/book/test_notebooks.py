@@ -142,7 +142,7 @@ def test_every_figure_and_table_is_referred_to() -> None:
 @pytest.mark.parametrize("page", _pages())
 def test_displayed_formulas_are_numbered(page: str) -> None:
     unnumbered = [
-        one for one in _DISPLAYED.findall(_prose(page)) if not re.search(r"\$\$ \(eq-[\w-]+\)$", one)
+        match for match in _DISPLAYED.findall(_prose(page)) if not re.search(r"\$\$ \(eq-[\w-]+\)$", match)
     ]
     assert unnumbered == []
 
@@ -151,12 +151,12 @@ def test_displayed_formulas_are_numbered(page: str) -> None:
 def test_code_named_in_prose_exists(page: str) -> None:
     for name in re.findall(r"`(fts(?:\.\w+)+)`", _prose(page)):
         parts = name.split(".")
-        found: Any = importlib.import_module("fts")
-        for place, part in enumerate(parts[1:], start=2):
+        value: Any = importlib.import_module("fts")
+        for index, part in enumerate(parts[1:], start=2):
             try:
-                found = getattr(found, part)
+                value = getattr(value, part)
             except AttributeError:
-                found = importlib.import_module(".".join(parts[:place]))
+                value = importlib.import_module(".".join(parts[:index]))
 
 
 def test_words_are_explained_where_they_first_stand() -> None:

@@ -46,8 +46,8 @@ def test_no_column_is_assembled_twice_and_no_field_fitted_twice(case, monkeypatc
     def counted(field, library, weak, phase, *target):
         fields.append(field)  # kept, so that no other field gets its identity
         # What remembers a field's values is that field, and a draw is its error.
-        own = field.field if isinstance(field, assembly.LastValues) else getattr(field, "series", field)
-        columns.update((id(own), phase.tobytes(), weak, term) for term in library)
+        evaluated = field.field if isinstance(field, assembly.LastValues) else getattr(field, "series", field)
+        columns.update((id(evaluated), phase.tobytes(), weak, term) for term in library)
         return assemble(field, library, weak, phase, *target)
 
     for module in _MODULES:
@@ -91,8 +91,8 @@ def test_a_larger_library_adds_columns_to_systems_it_shares():
     ready = select.prepare(field, library)
     wider = select.extend(ready, field, None, fts.Library.parse([*library, "u*u_x"]))
     again = select.prepare(field, [*library, "u*u_x"], weak=wider.weak)
-    for one, other in zip(wider.systems, again.systems, strict=True):
-        np.testing.assert_allclose(one.A, other.A, rtol=1e-12, atol=1e-14 * np.abs(other.A).max())
+    for first, other in zip(wider.systems, again.systems, strict=True):
+        np.testing.assert_allclose(first.A, other.A, rtol=1e-12, atol=1e-14 * np.abs(other.A).max())
 
 
 def test_a_domain_beside_observations_is_refused(tmp_path):

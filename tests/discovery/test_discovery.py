@@ -92,7 +92,7 @@ def test_fields_that_carry_too_little_are_ambiguous(value, options, rival):
     assert result.verdict.status == "ambiguous"
     assert any(re.search(rival, reason) for reason in result.doubts), result.doubts
     assert result.verdict.rivals
-    assert all(one.risk < 1e-6 for one in result.verdict.rivals)
+    assert all(entry.risk < 1e-6 for entry in result.verdict.rivals)
     assert "rival: " in str(result)
     assert "rival: " in result._repr_markdown_()
 
@@ -116,7 +116,7 @@ def test_samples_without_an_answer_get_a_verdict(observations):
 
 
 @pytest.mark.parametrize(
-    ("shift", "unit", "place", "length", "time"),
+    ("shift", "unit", "origin", "length", "time"),
     [
         (1.0, 1.0, 0.0, 1.0, 1.0),
         (10.0, 1.0, 0.0, 1.0, 1.0),
@@ -125,16 +125,16 @@ def test_samples_without_an_answer_get_a_verdict(observations):
         (0.0, 1e-3, 0.0, 1e3, 1e-3),
     ],
 )
-def test_offsets_and_units_change_nothing_but_the_coefficients(shift, unit, place, length, time):
+def test_offsets_and_units_change_nothing_but_the_coefficients(shift, unit, origin, length, time):
     base = _measured(_heat)
-    box = fts.Domain((place,), (place + length * 2 * np.pi,), 0.0, time, (True,))
-    samples = fts.Observations(place + length * base.x, time * base.t, unit * (base.y + shift), box)
+    box = fts.Domain((origin,), (origin + length * 2 * np.pi,), 0.0, time, (True,))
+    samples = fts.Observations(origin + length * base.x, time * base.t, unit * (base.y + shift), box)
     result = fts.discover(samples, progress=False)
     assert result.identified, result.doubts
     assert result.selection.support == ("u_x", "u_xx")
-    found = result.selection.coefficients
-    assert found["u_x"] * time / length == pytest.approx(0.5, rel=1e-3)
-    assert found["u_xx"] * time / length**2 == pytest.approx(0.3, rel=1e-3)
+    outcome = result.selection.coefficients
+    assert outcome["u_x"] * time / length == pytest.approx(0.5, rel=1e-3)
+    assert outcome["u_xx"] * time / length**2 == pytest.approx(0.3, rel=1e-3)
 
 
 def test_a_hopelessly_small_file_gets_a_verdict(tmp_path, capsys):
@@ -159,12 +159,12 @@ def test_a_library_without_the_governing_term_is_found_out(gone):
 def test_standard_errors_belong_to_the_printed_coefficients():
     result = fts.discover(_measured(_heat, noise=0.05), TERMS, progress=False)
     assert result.identified, result.doubts
-    said = result.as_dict()["terms"]
+    reported = result.as_dict()["terms"]
     for name, true in {"u_x": 0.5, "u_xx": 0.3}.items():
-        assert said[name]["value"] == result.selection.coefficients[name]
-        assert abs(said[name]["value"] - true) < 3 * said[name]["standard_error"]
-        assert said[name]["standard_error"] < 0.1 * true
-        assert f"{name}: {said[name]['value']:.4g} ± " in str(result)
+        assert reported[name]["value"] == result.selection.coefficients[name]
+        assert abs(reported[name]["value"] - true) < 3 * reported[name]["standard_error"]
+        assert reported[name]["standard_error"] < 0.1 * true
+        assert f"{name}: {reported[name]['value']:.4g} ± " in str(result)
 
 
 @pytest.mark.slow
@@ -284,10 +284,10 @@ def _evolved(equation, u0, length, duration, *, sensors=40, frames=41, shift=0.0
     """Samples of an equation at random sensors of a ring."""
     rng = np.random.default_rng(seed)
     u = evolve(fts.Equation.parse(equation), u0, length, frames, duration, 40)
-    places = np.sort(rng.permutation(u0.size)[:sensors])
+    indices = np.sort(rng.permutation(u0.size)[:sensors])
     grid, t = length * np.arange(u0.size) / u0.size, np.linspace(0, duration, frames)
-    y = u[places] + shift + noise * u.std() * rng.standard_normal((sensors, frames))
-    x, t = (a.ravel() for a in np.meshgrid(grid[places], t, indexing="ij"))
+    y = u[indices] + shift + noise * u.std() * rng.standard_normal((sensors, frames))
+    x, t = (a.ravel() for a in np.meshgrid(grid[indices], t, indexing="ij"))
     domain = fts.Domain((0.0,), (length,), 0.0, duration, (True,))
     return fts.Observations(x[:, None], t, y.ravel(), domain)
 
@@ -300,26 +300,26 @@ _KDV = "u_t = -1 u*u_x - 0.05 u_xxx"
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("equation", "gone", "said"),
+    ("equation", "gone", "message"),
     [(_BURGERS, "u_xx", "the samples ask for u_xx"), (_KDV, "u_xxx", "a term is missing")],
 )
-def test_an_equation_without_its_term_does_not_follow_the_samples(equation, gone, said):
+def test_an_equation_without_its_term_does_not_follow_the_samples(equation, gone, message):
     samples = _evolved(equation, _HILLS, 2 * np.pi, 1.0)
     whole = fts.discover(samples, progress=False)
     assert whole.identified, whole.doubts
     offered = [name for name in DEFAULT_LIBRARIES[1] if name != gone]
     lacking = fts.discover(samples, offered, progress=False)
     assert lacking.verdict.status == "not identifiable"
-    assert said in lacking.doubts[0]
+    assert message in lacking.doubts[0]
 
 
 def test_a_nonlinear_equation_of_a_shifted_state_is_another_one():
     """(u - 10) obeys Burgers: u itself is carried along as well."""
     result = fts.discover(_evolved(_BURGERS, _HILLS, 2 * np.pi, 1.0, shift=10.0), progress=False)
     assert result.identified, result.doubts
-    found = result.selection.coefficients
-    assert set(found) == {"u_x", "u*u_x", "u_xx"}
-    assert [found[name] for name in ("u_x", "u*u_x", "u_xx")] == pytest.approx([10.0, -1.0, 0.1], rel=0.01)
+    outcome = result.selection.coefficients
+    assert set(outcome) == {"u_x", "u*u_x", "u_xx"}
+    assert [outcome[name] for name in ("u_x", "u*u_x", "u_xx")] == pytest.approx([10.0, -1.0, 0.1], rel=0.01)
 
 
 def test_a_few_scattered_samples_get_a_verdict(rng):

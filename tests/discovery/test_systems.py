@@ -21,7 +21,7 @@ from fts.problems.systems import (
 SEED = DEVELOPMENT_SEEDS[0]
 
 
-def found(name: str, noise: float, **options) -> tuple[SystemDiscovery, dict[str, Equation]]:
+def discovered(name: str, noise: float, **options) -> tuple[SystemDiscovery, dict[str, Equation]]:
     """What is discovered on a fifth of the sensors, and the truth."""
     problem = system_problem(name)
     samples = observe_system(simulate_system(name, SEED), noise=noise, seed=SEED)
@@ -39,7 +39,7 @@ def found(name: str, noise: float, **options) -> tuple[SystemDiscovery, dict[str
     [("schroedinger", 0.0, 0.01), ("wave", 0.05, 0.02), ("kpz", 0.05, 0.05), ("pulsed_burgers", 0.0, 0.01)],
 )
 def test_equations_beyond_one_scalar_field_are_found(name: str, noise: float, within: float) -> None:
-    result, truth = found(name, noise)
+    result, truth = discovered(name, noise)
     for component, equation in result.equations.items():
         right = truth[component].physical()
         assert equation.physical().keys() == right.keys()

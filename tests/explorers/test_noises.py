@@ -33,13 +33,13 @@ def _levels(rng: np.random.Generator) -> dict[float, moments.CrossMoments]:
         (3, len(library))
     )
     columns = np.column_stack([0.16 * clean[:, library.index("u_xx")], clean])
-    region, found = np.arange(6000) % 16, {}
+    region, result = np.arange(6000) % 16, {}
     for noise in (0.1, 0.5, 1.0):
-        one, two = (
+        first, two = (
             columns + noise * rng.standard_normal(columns.shape) * columns.std(axis=0) for _ in range(2)
         )
-        found[noise] = moments.cross_moments(library, [(one, two, region)])
-    return found
+        result[noise] = moments.cross_moments(library, [(first, two, region)])
+    return result
 
 
 @pytest.fixture
@@ -53,21 +53,21 @@ def test_the_page_searches_as_the_package_does(explorer: NoiseExplorer, fields: 
     (tmp_path / "ask.mjs").write_text(_ASK)
     source = explorer.source
     for level in range(3):
-        _, cross, own = source.moments(level)[fields]
-        question = {"cross": cross.ravel().tolist(), "own": own.ravel().tolist(), "n": len(cross)}
+        _, cross, within = source.moments(level)[fields]
+        question = {"cross": cross.ravel().tolist(), "own": within.ravel().tolist(), "n": len(cross)}
         (tmp_path / "question.json").write_text(json.dumps(question | {"search": source.info["search"]}))
         command = [NODE, tmp_path / "ask.mjs", tmp_path / "question.json"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         page = json.loads(done.stdout)
         expected = support_search.beam_search(
-            cross, own, TWO_FIELDS.most_terms, TWO_FIELDS.reliability, TWO_FIELDS.width
+            cross, within, TWO_FIELDS.most_terms, TWO_FIELDS.reliability, TWO_FIELDS.width
         )
-        assert [tuple(one["support"]) for one in page] == expected
-        for one in page:
-            inside = np.array(one["support"]) + 1
+        assert [tuple(entry["support"]) for entry in page] == expected
+        for region in page:
+            inside = np.array(region["support"]) + 1
             solved = np.linalg.solve(cross[np.ix_(inside, inside)], cross[inside, 0])
-            np.testing.assert_allclose(one["xi"], solved, rtol=1e-8)
+            np.testing.assert_allclose(region["xi"], solved, rtol=1e-8)
 
 
 def test_two_fields_keep_what_one_field_loses(explorer: NoiseExplorer) -> None:

@@ -492,10 +492,10 @@ def test_the_scrubber_stops_at_recorded_checkpoints(dimension: int) -> None:
     for side, path in (("joint", joint), ("frozen", frozen)):
         assert arrays[f"{side}_steps"][[0, -1]].tolist() == [0, 100]
         low, high = arrays[f"{side}_ranges"].astype(float).T
-        places = np.searchsorted(path.field_steps, arrays[f"{side}_steps"])
+        indices = np.searchsorted(path.field_steps, arrays[f"{side}_steps"])
         shift = (high - low).reshape(-1, *[1] * (dimension + 1))
         values = low.reshape(shift.shape) + shift * arrays[f"{side}_fields"] / 255
-        np.testing.assert_allclose(values, path.fields[places], atol=2 / 255)
+        np.testing.assert_allclose(values, path.fields[indices], atol=2 / 255)
         np.testing.assert_array_equal(arrays[f"{side}_f1"] == 1, arrays[f"{side}_steps"] >= path.since[1])
     assert stills.as_html(explorer.still(), explorer.key, explorer.heading)
 
@@ -511,8 +511,8 @@ def test_a_page_carries_all_trainings_of_the_scrubber_in_a_megabyte() -> None:
     """One pair per setting of Table S9, in base64 as in pages; missing ones taken as large as the largest."""
     recorded = read_paths()
     sizes = []
-    for (row, *place), runs in recorded.items():
-        frozen = recorded["freeze, then select", *place]
+    for (row, *key), runs in recorded.items():
+        frozen = recorded["freeze, then select", *key]
         if row != "freeze, then select":
             sizes += [len(PathPair(runs[s], frozen[s]).data) for s in sorted(runs.keys() & frozen.keys())[:1]]
     assert sizes, "no pair is recorded"

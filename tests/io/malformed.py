@@ -23,7 +23,7 @@ _FLAT = "{'descr': '<f8', 'fortran_order': False, 'shape': (30,)}"
 
 def corpus() -> dict[str, bytes]:
     """Every malformed file by its name."""
-    found: dict[str, bytes] = {}
+    result: dict[str, bytes] = {}
     for make in (
         _texts,
         _headings,
@@ -39,9 +39,9 @@ def corpus() -> dict[str, bytes]:
         _other,
     ):
         for name, data in make():
-            assert name not in found, name
-            found[name] = data
-    return found
+            assert name not in result, name
+            result[name] = data
+    return result
 
 
 def table(rows: list[str], heading: str = "x,t,u") -> bytes:
@@ -200,8 +200,11 @@ def _npz_bytes() -> Iterator[tuple[str, bytes]]:
     rng = np.random.default_rng(7)
     # Bytes of the numbers and of the names: a flip there is found by the checksum or the missing name.
     for number in range(12):
-        place = 200 + int(rng.integers(200))
-        yield f"flipped-{number}.npz", whole[:place] + bytes([whole[place] ^ 0x40]) + whole[place + 1 :]
+        position = 200 + int(rng.integers(200))
+        yield (
+            f"flipped-{number}.npz",
+            whole[:position] + bytes([whole[position] ^ 0x40]) + whole[position + 1 :],
+        )
     for number, header in enumerate(
         [
             "{'descr': '<f8', 'fortran_order': False, 'shape': (-1,)}",
@@ -222,13 +225,13 @@ def _npz_bytes() -> Iterator[tuple[str, bytes]]:
     yield "no-magic.npz", _archive({f"{n}.npy": bytes(80) for n in "xtu"})
     with_password = bytearray(whole)
     for mark, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
-        place = whole.index(mark)
-        while place >= 0:
-            with_password[place + offset] |= 1
-            place = whole.find(mark, place + 1)
+        position = whole.index(mark)
+        while position >= 0:
+            with_password[position + offset] |= 1
+            position = whole.find(mark, position + 1)
     yield "encrypted.npz", bytes(with_password)
-    place = whole.index(b"PK\x01\x02") + 10
-    yield "method-99.npz", whole[:place] + struct.pack("<H", 99) + whole[place + 2 :]
+    position = whole.index(b"PK\x01\x02") + 10
+    yield "method-99.npz", whole[:position] + struct.pack("<H", 99) + whole[position + 2 :]
 
 
 def _npy(header: str) -> bytes:
@@ -268,9 +271,9 @@ def _declared(archive: bytes, packed: int, unpacked: int) -> bytes:
     """The archive with its first member declared deflated, of this size."""
     data = bytearray(archive)
     for mark, method in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
-        place = archive.index(mark) + method
-        data[place : place + 2] = struct.pack("<H", zipfile.ZIP_DEFLATED)
-        data[place + 10 : place + 18] = struct.pack("<II", packed, unpacked)
+        position = archive.index(mark) + method
+        data[position : position + 2] = struct.pack("<H", zipfile.ZIP_DEFLATED)
+        data[position + 10 : position + 18] = struct.pack("<II", packed, unpacked)
     return bytes(data)
 
 
@@ -307,8 +310,8 @@ def _netcdf4() -> Iterator[tuple[str, bytes]]:
     whole = netcdf4(u=(("x", "t"), grid), x=axes[0], t=axes[1])
     for number, part in enumerate([0.002, 0.1, 0.4, 0.7, 0.95]):
         yield f"truncated-4-{number}.nc", whole[: int(part * len(whole))]
-    for place in (8, 9, 40):  # versions and addresses in the superblock
-        yield f"flipped-4-{place}.nc", whole[:place] + bytes([whole[place] ^ 0x5A]) + whole[place + 1 :]
+    for index in (8, 9, 40):  # versions and addresses in the superblock
+        yield f"flipped-4-{index}.nc", whole[:index] + bytes([whole[index] ^ 0x5A]) + whole[index + 1 :]
     yield "no-u-4.nc", netcdf4(v=(("x", "t"), grid), x=axes[0], t=axes[1])
     yield "other-dimensions-4.nc", netcdf4(u=(("x", "e"), grid), x=axes[0], t=axes[1])
     yield "text-4.nc", netcdf4(u=(("x", "t"), grid.astype(str)), x=axes[0], t=axes[1])
@@ -330,12 +333,12 @@ def _hdf5_bomb(name: str, size: int) -> bytes:
     with h5py.File(stream, "w") as file:
         for axis in ("x", "t"):
             shape = size if axis == name else 5
-            one = file.create_dataset(axis, (shape,), "f8", chunks=True, compression="gzip")
-            one.make_scale(axis)
+            dataset = file.create_dataset(axis, (shape,), "f8", chunks=True, compression="gzip")
+            dataset.make_scale(axis)
         # The values either agree with their axes, or are many more than these say.
         u = file.create_dataset("u", (size, 5), "f8", chunks=True)
-        for place, axis in enumerate(("x", "t")):
-            u.dims[place].attach_scale(file[axis])
+        for index, axis in enumerate(("x", "t")):
+            u.dims[index].attach_scale(file[axis])
     return stream.getvalue()
 
 

@@ -198,8 +198,8 @@ def test_a_dataset_is_read_as_its_file_is(tmp_path: Path) -> None:
     _same(fts.read_samples(stored, columns=columns))
     stored.to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
     _same(fts.read_samples(tmp_path / "a.nc", columns=columns))
-    for wrong, said in (({"u": "v"}, "did you mean|no column"), (["x", "t", "u"], "which is which")):
-        with pytest.raises(ValueError, match=said):
+    for wrong, reported in (({"u": "v"}, "did you mean|no column"), (["x", "t", "u"], "which is which")):
+        with pytest.raises(ValueError, match=reported):
             fts.read_samples(stored, columns=wrong)
     with pytest.raises(ValueError, match="seconds since"):
         fts.read_samples(stored.assign_coords(t=np.arange(5).astype("M8[s]")), columns=columns)

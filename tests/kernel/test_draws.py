@@ -17,7 +17,7 @@ def test_draws_have_the_posterior_variance(noise, rng):
     known = separable.condition_grid(observations, progress=False)
     field = closed_form.freeze(known, observations)
     axes = np.linspace(0, 1, 40, endpoint=False), np.linspace(0, 1, 40)
-    errors = np.array([one.on_grid(*axes) for one in known.draw(field, 40, rng)]) - field.on_grid(*axes)
+    errors = np.array([draw.on_grid(*axes) for draw in known.draw(field, 40, rng)]) - field.on_grid(*axes)
     expected = known.variance().on_grid(*axes)
     assert np.mean(errors**2) == pytest.approx(np.mean(expected), rel=0.15)
     # Where the posterior is unsure the draws scatter more.

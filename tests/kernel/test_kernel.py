@@ -105,10 +105,10 @@ def test_left_out_errors_are_those_of_refits(circle: bool, axis: int) -> None:
         spectra, covariance.rotate(y, spectra), NUGGET, axis, parts[axis]
     )
     matrix = _dense(parts) + NUGGET * np.eye(y.size)
-    place = np.indices(y.shape)[axis].ravel()
+    position = np.indices(y.shape)[axis].ravel()
 
     def refit(slices: tuple[int, ...]) -> float:
-        out = np.isin(place, slices)
+        out = np.isin(position, slices)
         keep = ~out
         predicted = matrix[np.ix_(out, keep)] @ np.linalg.solve(matrix[np.ix_(keep, keep)], y.ravel()[keep])
         return float(np.mean((predicted - y.ravel()[out]) ** 2))
@@ -190,12 +190,12 @@ def test_freezing_keeps_weak_systems() -> None:
     posterior = condition_grid(observations, progress=False)
     library = Library.parse(["u", "u*u_x", "u_xx", "u_xxxx"])
     params = WeakParams(half_widths=(1.0, 0.4), patches=(6, 5), nodes=(40, 30), power=8)
-    one, two = (
+    first, two = (
         assembly.assemble(field, library, params, np.array([0.3, 0.6]))
         for field in (posterior, closed_form.freeze(posterior, observations))
     )
-    assert np.allclose(one.A, two.A, atol=1e-5 * np.abs(one.A).max(axis=0))
-    assert np.allclose(one.b, two.b, atol=1e-5 * np.abs(one.b).max())
+    assert np.allclose(first.A, two.A, atol=1e-5 * np.abs(first.A).max(axis=0))
+    assert np.allclose(first.b, two.b, atol=1e-5 * np.abs(first.b).max())
 
 
 @pytest.mark.parametrize("noise", [0.05, 0.2, 0.5])
@@ -260,10 +260,10 @@ def test_full_grids_use_one_factor_per_axis() -> None:
 
 
 def test_choice_does_not_depend_on_units() -> None:
-    one = _observations(16, 12)
+    observations = _observations(16, 12)
     scaled = Domain((0.0,), (PERIOD * 100,), 0.0, 0.02, (True,))
-    two = Observations(one.x * 100, one.t / 100, 5 + 1e3 * one.y, scaled)
-    a, b = (condition_grid(each, progress=False).choice for each in (one, two))
+    two = Observations(observations.x * 100, observations.t / 100, 5 + 1e3 * observations.y, scaled)
+    a, b = (condition_grid(each, progress=False).choice for each in (observations, two))
     assert a.nugget == pytest.approx(b.nugget)
     assert b.kernels[0].lengths[0] == pytest.approx(100 * a.kernels[0].lengths[0])
     assert b.kernels[1].lengths[0] == pytest.approx(a.kernels[1].lengths[0] / 100)
@@ -359,9 +359,12 @@ def test_halves_of_a_grid_need_a_grid() -> None:
 
 
 def test_constant_data_are_refused() -> None:
-    one = _observations(8, 6)
+    observations = _observations(8, 6)
     with pytest.raises(ValueError, match=r"all samples equal 2\.0"):
-        closed_form.fit(Observations(one.x, one.t, np.full(len(one), 2.0), DOMAIN), progress=False)
+        closed_form.fit(
+            Observations(observations.x, observations.t, np.full(len(observations), 2.0), DOMAIN),
+            progress=False,
+        )
 
 
 def test_no_torch() -> None:

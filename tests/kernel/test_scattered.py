@@ -201,10 +201,10 @@ def test_probes_that_stay_in_places_are_told_from_points_anywhere(
     start, speed = rng.random((2, probes, dimension))
     drifting = np.repeat(start, frames, axis=0) + 0.1 * np.repeat(speed - 0.5, frames, axis=0) * t[:, None]
     y = rng.standard_normal(t.size)
-    found = tracks(Observations(drifting % 1, t, y, domain))
-    assert found is not None
+    paths = tracks(Observations(drifting % 1, t, y, domain))
+    assert paths is not None
     if clocks == "common":  # a tile is about as wide as the probes are apart
-        assert 0.5 * probes < np.unique(found).size <= 1.3 * probes
+        assert 0.5 * probes < np.unique(paths).size <= 1.3 * probes
     assert tracks(Observations(rng.random(drifting.shape), t, y, domain)) is None
 
 
@@ -261,8 +261,8 @@ def test_variance_covers_what_the_field_misses(noisy: tuple) -> None:
     assert 0.85 < np.mean(missed < 2 * claimed) <= 1
     assert 0.5 < np.sqrt(np.mean(missed**2) / np.mean(claimed**2)) < 2
     field = closed_form.freeze(posterior, observations)
-    one, two = posterior.draw(field, 2, np.random.default_rng(0))
-    assert not np.allclose(one.on_grid(*GRID), two.on_grid(*GRID))
+    first, two = posterior.draw(field, 2, np.random.default_rng(0))
+    assert not np.allclose(first.on_grid(*GRID), two.on_grid(*GRID))
     assert np.array_equal(DrawnVariance(posterior).on_grid(*GRID), variance.on_grid(*GRID))
 
 
@@ -318,20 +318,20 @@ def test_what_fills_holes_does_not_pass_for_noise(monkeypatch: pytest.MonkeyPatc
 
 def test_few_holes_converge_to_the_full_grid() -> None:
     full = closed_form.condition(_sensors(0.0, 0), progress=False)
-    one = condition_partial_grid(_sensors(0.0, 1), np.random.default_rng(0), _silent)
-    assert one is not None
-    assert np.std(one.on_grid(*GRID) - full.on_grid(*GRID)) < 0.02 * TRUTH.std()
-    claimed, exact = (p.variance().on_grid(*GRID) for p in (one, full))
+    posterior = condition_partial_grid(_sensors(0.0, 1), np.random.default_rng(0), _silent)
+    assert posterior is not None
+    assert np.std(posterior.on_grid(*GRID) - full.on_grid(*GRID)) < 0.02 * TRUTH.std()
+    claimed, exact = (p.variance().on_grid(*GRID) for p in (posterior, full))
     assert np.mean(claimed) == pytest.approx(np.mean(exact), rel=0.25)
 
 
 def test_a_solve_that_does_not_converge_says_so() -> None:
     matrix = np.diag(np.geomspace(1e-8, 1, 50))
-    found = normal_equations.conjugate_gradients(
+    solution = normal_equations.conjugate_gradients(
         lambda z: matrix @ z, lambda z: z, np.ones(50), tolerance=1e-10, most=5
     )
-    assert not found.converged
-    assert found.residual > 1e-10
+    assert not solution.converged
+    assert solution.residual > 1e-10
 
 
 def test_the_default_recipe_takes_the_kernel_for_any_samples() -> None:
@@ -383,5 +383,7 @@ def _peak_of_fit(count: int) -> float:
     domain = Domain((0.0,), (1.0,), 0.0, 1.0, (True,))
     fts.fit(Observations(x[:, None], t, y, domain), progress=False)
     # Not getrusage: its peak counts what the process that started this one held, too.
-    (line,) = (one for one in Path("/proc/self/status").read_text().splitlines() if one.startswith("VmHWM"))
+    (line,) = (
+        entry for entry in Path("/proc/self/status").read_text().splitlines() if entry.startswith("VmHWM")
+    )
     return int(line.split()[1]) / 1024

@@ -72,7 +72,7 @@ def test_a_part_is_a_pulse_that_moves_and_widens_around_the_axes(
     x, t = process.x[:40], process.t[:40]
     known = np.zeros((40, 40))
     for part in process.components:
-        own = part.amplitude * np.exp(-0.5 * (np.subtract.outer(t, t) / part.duration) ** 2)
+        component = part.amplitude * np.exp(-0.5 * (np.subtract.outer(t, t) / part.duration) ** 2)
         for axis, closed in enumerate(circles(domain)):
             moved = x[:, axis] - part.velocity[axis] * t
             age = np.add.outer(t, t) - 2 * domain.t0
@@ -80,8 +80,8 @@ def test_a_part_is_a_pulse_that_moves_and_widens_around_the_axes(
             gaps, width = np.subtract.outer(moved, moved) + turns, part.lengths[axis] ** 2
             wide = width + 2 * part.spreading[axis] * age
             here = np.sum(np.exp(-0.5 * gaps**2 / wide), axis=0) * np.sqrt(width / wide)
-            own *= here / np.sum(np.exp(-0.5 * turns**2 / width))
-        known += own
+            component *= here / np.sum(np.exp(-0.5 * turns**2 / width))
+        known += component
     assert np.allclose(covariance(process.components, domain, (x, t), (x, t)), known, atol=1e-8)
 
 
@@ -94,8 +94,8 @@ def test_likelihood_is_that_of_a_normal_and_its_gradient_that_of_differences(
         process.x[:60], process.t[:60], process.values[:60], domain
     )
     value, gradient = travelling_search.negative_log_likelihood(samples, process.components, NUGGET)
-    own = samples.x, samples.t
-    matrix = covariance(process.components, domain, own, own) + NUGGET * np.eye(60)
+    sampled = samples.x, samples.t
+    matrix = covariance(process.components, domain, sampled, sampled) + NUGGET * np.eye(60)
     normal = multivariate_normal(np.zeros(60), matrix).logpdf(samples.values)
     assert value == pytest.approx(-normal / 60 - 0.5 * np.log(2 * np.pi), rel=1e-9)
     packed, step = travelling_search._packed(process.components, NUGGET), 1e-6

@@ -116,11 +116,11 @@ def test_a_trace_tells_the_folders_apart() -> None:
     from fts.equations.terms import Library
 
     trace = layout.traced(lambda: Library.parse(["u*u_x", "u_xx"]))
-    assert trace.stretches[0][0] == "equations"
+    assert trace.intervals[0][0] == "equations"
     assert trace.calls["equations"] > 1
     assert "kernel" not in trace.calls
-    lines = {line for line, *_ in trace.stretches}
+    lines = {line for line, *_ in trace.intervals}
     assert sum(trace.share(line) for line in lines) == pytest.approx(1.0)
-    for (_, _, stop), (_, start, _) in zip(trace.stretches, trace.stretches[1:], strict=False):
+    for (_, _, stop), (_, start, _) in zip(trace.intervals, trace.intervals[1:], strict=False):
         assert start == stop
     assert sys.getprofile() is None

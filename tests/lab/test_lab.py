@@ -106,9 +106,9 @@ def test_an_explorer_answers_in_jupyterlab(browser, lab: str, tmp_path: Path) ->
 
 
 def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
 
 
 def _wait_for(url: str, server: subprocess.Popen, log: Path) -> None:

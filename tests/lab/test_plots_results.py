@@ -35,24 +35,24 @@ def test_recoveries_add_up_over_regimes():
     np.testing.assert_array_equal(totals[0.1], np.full((2, 2), 4 * len(published.REGIMES)))
     figure = results.recovery_matrix(crossing(), FIELDS, SELECTORS)
     figure.canvas.draw()
-    place = plt.rcParams["axes.titlelocation"]  # whichever style an earlier test left behind
-    assert [ax.get_title(place) for ax in figure.axes] == ["clean", "10% noise"]
+    side = plt.rcParams["axes.titlelocation"]  # whichever style an earlier test left behind
+    assert [ax.get_title(side) for ax in figure.axes] == ["clean", "10% noise"]
 
 
 def test_a_crossing_with_a_hole_is_refused():
-    found = crossing()
-    del found["kernel, SVWS", "ks", "S20", 0.1]
+    counts = crossing()
+    del counts["kernel, SVWS", "ks", "S20", 0.1]
     with pytest.raises(ValueError, match="kernel, SVWS at 10% noise is not complete"):
-        results.recovery_counts(found, FIELDS, SELECTORS)
-    made = baselines.crossed_table(found, FIELDS, SELECTORS, 0.1, "e_xi")
+        results.recovery_counts(counts, FIELDS, SELECTORS)
+    made = baselines.crossed_table(counts, FIELDS, SELECTORS, 0.1, "e_xi")
     assert sum(text == "not run" for row in made.rows for text in row) == 1
 
 
 def test_only_cells_more_than_one_run_apart_are_listed():
     theirs = published.methods()
     rows = {"WSINDy": ("WSINDy", 0.0)}
-    found = {("WSINDy", *regime, 0.0): cell(4) for regime in published.REGIMES}
-    listed = {row[1] for row in baselines.differences(found, theirs, rows).rows}
+    result = {("WSINDy", *regime, 0.0): cell(4) for regime in published.REGIMES}
+    listed = {row[1] for row in baselines.differences(result, theirs, rows).rows}
     # The paper's WSINDy: 5, 4, 1, 1, 0, 5.
     assert listed == {"KS-S20", "KS-T20", "2D AD-S20"}
 
@@ -75,9 +75,10 @@ def test_the_choice_of_a_threshold_is_shown_with_the_papers():
 def test_shares_of_true_coefficients_stand_where_the_records_say():
     truth = problem("ks").equation
     (run,) = [
-        one
-        for one in records.read_study("baselines")
-        if (one.row, one.problem, one.protocol, one.seed) == ("PDE-FIND", "ks", "S20", TEST_SEEDS[0])
+        record
+        for record in records.read_study("baselines")
+        if (record.row, record.problem, record.protocol, record.seed)
+        == ("PDE-FIND", "ks", "S20", TEST_SEEDS[0])
     ]
     far = replace(run, terms={"u*u_x": -9.0}, score=run.score | {"extra": []})
     figure = baselines.coefficient_shares({"as it was": [run], "far": [far]}, truth)
@@ -93,15 +94,15 @@ def test_shares_of_true_coefficients_stand_where_the_records_say():
 
 @pytest.mark.parametrize("row", ["PDE-FIND", "WSINDy"])
 def test_the_classical_rows_are_complete(row):
-    found = records.summarize(records.read_study("baselines"))
+    summary = records.summarize(records.read_study("baselines"))
     for regime in published.REGIMES:
-        assert found[row, *regime, 0.0].runs == len(TEST_SEEDS)
+        assert summary[row, *regime, 0.0].runs == len(TEST_SEEDS)
 
 
 def test_a_run_took_what_its_stages_took():
-    (one,) = records.read_study("baselines")[:1]
-    assert results.processor_seconds(one) == pytest.approx(
-        one.extra["fit_seconds"] + one.extra["select_seconds"]
+    (record,) = records.read_study("baselines")[:1]
+    assert results.processor_seconds(record) == pytest.approx(
+        record.extra["fit_seconds"] + record.extra["select_seconds"]
     )
     figure = results.against_seconds({"WSINDy": records.read_study("baselines")})
     figure.canvas.draw()

@@ -21,7 +21,7 @@ from fts.svws import rule
 
 
 @pytest.fixture(scope="module")
-def found():
+def selection():
     return rule.select_from(systems(noise=0.3), PARAMS)
 
 
@@ -36,34 +36,34 @@ def texts(figure: Figure) -> str:
     return " ".join(item.get_text() for item in figure.findobj(plt.Text))
 
 
-def test_the_steps_of_the_rule_are_drawn(found):
-    pool = found.trace.candidates
+def test_the_steps_of_the_rule_are_drawn(selection):
+    pool = selection.trace.candidates
     drawn = svws.proposals(pool)
     drawn.canvas.draw()
     assert f"{max(pool.counts)}: " in texts(drawn), "the legend counts the proposals"
     bars = svws.recurrence(pool, 0.5).axes[0].patches
     np.testing.assert_allclose([bar.get_height() for bar in bars], pool.pi)
-    risks = svws.risks(found.trace)
+    risks = svws.risks(selection.trace)
     risks.canvas.draw()
     lines = [line.get_xdata()[0] for line in risks.axes[0].lines if len(set(line.get_xdata())) == 1]
-    assert found.trace.bound in lines, "the rule's line stands at the bound"
+    assert selection.trace.bound in lines, "the rule's line stands at the bound"
 
 
-def test_risks_and_refits_are_tabled(found):
-    rows = svws.validation(found.trace).rows
-    assert len(rows) == len(found.trace.eligible)
+def test_risks_and_refits_are_tabled(selection):
+    rows = svws.validation(selection.trace).rows
+    assert len(rows) == len(selection.trace.eligible)
     assert [row[-1] for row in rows].count("chosen") == 1
     truth = Equation.parse("u_t = -u*u_x - u_xx - u_xxxx")
-    made = svws.refits(found)
+    made = svws.refits(selection)
     assert [row[0].split(",")[0] for row in made.rows] == ["ridge", "pooled", "robust"]
     assert sum("preferred" in row[0] for row in made.rows) == 1
-    assert len(made.header) == len(found.support) + 1
-    errors = svws.refit_errors({"once": found, "twice": found}, truth)
+    assert len(made.header) == len(selection.support) + 1
+    errors = svws.refit_errors({"once": selection, "twice": selection}, truth)
     assert errors.header == ("refit", "once", "twice")
     assert all(row[1] == row[2] == f"{float(row[1]):.2g}" for row in errors.rows)
 
 
-def test_residuals_and_weights_are_drawn(found):
+def test_residuals_and_weights_are_drawn(selection):
     rng = np.random.default_rng(0)
     svws.residual_tails(rng.standard_t(2, 500)).canvas.draw()
     x, t = np.linspace(0, 1, 20), np.linspace(0, 1, 10)
@@ -99,25 +99,25 @@ def test_cells_stand_beside_the_papers_with_a_mark():
 
 
 def test_rows_of_our_own_say_when_they_were_not_run():
-    found, rows = {("kernel", "ks", "S20", 0.0): cell()}, {"kernel": ("kernel", 0.0)}
+    result, rows = {("kernel", "ks", "S20", 0.0): cell()}, {"kernel": ("kernel", 0.0)}
     for measure, text in (("exact", "5"), ("e_xi", "0.02"), ("e_u", "0.05")):
-        made = baselines.only_ours(found, rows, measure)
+        made = baselines.only_ours(result, rows, measure)
         row = dict(zip(made.header, made.rows[0], strict=True))
         assert row["KS-S20"] == text
     assert row["KdV-S20"] == "not run"
 
 
 def test_densities_are_curves_over_percent():
-    found = {
+    result = {
         ("paper", problem, f"S{percent}", 0.0): cell(exact=n, e_u=0.1 / percent)
         for problem in ("kdv", "ks", "ad")
         for percent, n in ((5, 1), (10, 4), (20, 5))
     }
-    figure = results.density(found, {"the paper's recipe": "paper", "kernel field": "kernel"})
+    figure = results.density(result, {"the paper's recipe": "paper", "kernel field": "kernel"})
     figure.canvas.draw()
     np.testing.assert_allclose(figure.axes[0].lines[0].get_xdata(), [5, 10, 20])
     np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), [0.2, 0.8, 1.0])
-    gapped = found | {("paper", "ks", "S15", 0.0): cell(exact=5), ("paper", "ad", "S20", 0.0): cell(exact=4)}
+    gapped = result | {("paper", "ks", "S15", 0.0): cell(exact=5), ("paper", "ad", "S20", 0.0): cell(exact=4)}
     reached = baselines.lowest_densities(gapped, {"the paper's recipe": "paper"})
     assert reached.rows == (("the paper's recipe", "20 %", "15 %", "none"),)
     # The paper has four densities of each: 5, 10, 15, 20 of KdV, and from 20 on of the others.
@@ -157,7 +157,9 @@ def test_the_chance_of_a_median_is_that_of_all_outcomes():
     for share in (0.0, 0.3, 0.5, 1.0):
         outcomes = product((True, False), repeat=5)
         counted = sum(
-            np.prod([share if low else 1 - share for low in one]) for one in outcomes if sum(one) >= 3
+            np.prod([share if low else 1 - share for low in outcome])
+            for outcome in outcomes
+            if sum(outcome) >= 3
         )
         assert records.chance_of_median(share) == pytest.approx(counted)
 

@@ -103,7 +103,7 @@ def test_of_an_open_file_only_a_torn_last_line_is_lost(tmp_path):
     last = whole.rindex(b"\n", 0, -1) + 1
     for cut in (last + 1, last + 40, len(whole) - 1):
         damaged.write_bytes(whole[:cut])
-        assert [one.seed for one in records.read(damaged)] == [0, 1, 2, 3, 4]
+        assert [entry.seed for entry in records.read(damaged)] == [0, 1, 2, 3, 4]
         records.append(damaged, record(5))
         assert damaged.read_bytes() == whole, "the next line takes the place of the torn one"
     rng = np.random.default_rng(0)
@@ -126,7 +126,7 @@ def test_appending_leaves_the_bytes_before_alone_and_sealing_gives_one_text(tmp_
     for each in (path, at_once):
         records.seal(each)
     assert path.read_bytes() == at_once.read_bytes()
-    assert [one.seed for one in records.read(path)] == [1, 2]
+    assert [entry.seed for entry in records.read(path)] == [1, 2]
 
 
 def test_the_committed_files_are_sealed(root):
@@ -145,10 +145,10 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path):
         process.stdin.flush()
         time.sleep(float(rng.uniform(0.0, 0.03)))
         os.kill(process.pid, signal.SIGKILL)
-        said, _ = process.communicate()
-        acknowledged += [(f"writer {trial}", int(line)) for line in said.split()]
+        reported, _ = process.communicate()
+        acknowledged += [(f"writer {trial}", int(line)) for line in reported.split()]
         if path.exists():
-            present = {(one.row, one.seed) for one in records.read(path)}
+            present = {(entry.row, entry.seed) for entry in records.read(path)}
             assert present >= set(acknowledged)
     assert acknowledged, "no writer lived long enough for the test to mean anything"
 
@@ -162,8 +162,8 @@ def test_two_writers_at_once_both_arrive(tmp_path):
     for process in both:
         process.communicate()
         assert process.returncode == 0
-    found = [(one.row, one.seed) for one in records.read(path)]
-    assert sorted(found) == [(name, i) for name in ("first", "second") for i in range(25)]
+    result = [(entry.row, entry.seed) for entry in records.read(path)]
+    assert sorted(result) == [(name, i) for name in ("first", "second") for i in range(25)]
 
 
 def test_two_identical_studies_at_once_record_each_run_once(tmp_path):
@@ -174,4 +174,4 @@ def test_two_identical_studies_at_once_record_each_run_once(tmp_path):
     assert records.read(path) == [first, failed]
     # A failure that was repeated with success is a new line; the later one counts.
     records.append(path, record(2, terms={"u": 3.0}))
-    assert [one.error for one in records.read(path)] == ["", "out of memory", ""]
+    assert [entry.error for entry in records.read(path)] == ["", "out of memory", ""]

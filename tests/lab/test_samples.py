@@ -41,27 +41,27 @@ def _worse(
     other: str,
 ) -> list[records.CellKey]:
     """Places of `row` with fewer recoveries than `other` has there, or as many and a worse median E_xi."""
-    found = []
-    for place, mine in ours.items():
-        theirs = today.get((other, *place[1:])) if place[0] == row else None
+    result = []
+    for key, mine in ours.items():
+        theirs = today.get((other, *key[1:])) if key[0] == row else None
         if theirs is None:
             continue
         assert mine.runs == theirs.runs == len(TEST_SEEDS)
         if mine.exact < theirs.exact or (mine.exact == theirs.exact and mine.e_xi > WORSE * theirs.e_xi):
-            found.append(place)
-    return found
+            result.append(key)
+    return result
 
 
 def test_no_regime_of_fixed_sensors_is_worse_than_the_tables_have_it():
     ours = records.summarize(records.read_study("samples"))
     today = {
-        place: cell
+        key: cell
         for study in ("main", "density")
-        for place, cell in records.summarize(records.read_study(study)).items()
+        for key, cell in records.summarize(records.read_study(study)).items()
     }
-    fixed = {place[1:] for place in ours if place[0] == "separable"}
+    fixed = {cell[1:] for cell in ours if cell[0] == "separable"}
     assert len(fixed) == 6
-    assert all(("kernel", *place) in today for place in fixed)
+    assert all(("kernel", *index) in today for index in fixed)
     # the separable kernel is the default: it must give what the other chapters' tables show
     assert _worse(ours, "separable", today, "kernel") == []
     assert _worse(today, "kernel", ours, "separable") == []
@@ -72,21 +72,21 @@ def test_no_regime_of_fixed_sensors_is_worse_than_the_tables_have_it():
 
 def test_what_is_worse_is_seen():
     cells = _cells()
-    place = ("travelling", "kdv", "S5", 0.0)
+    cell_key = ("travelling", "kdv", "S5", 0.0)
     assert _worse(cells, "travelling", cells, "separable") == []
-    for change in ({"exact": cells[place].exact - 1}, {"e_xi": 1.2 * cells[place].e_xi}):
-        changed = cells | {place: replace(cells[place], **change)}
-        assert _worse(changed, "travelling", cells, "separable") == [place]
+    for change in ({"exact": cells[cell_key].exact - 1}, {"e_xi": 1.2 * cells[cell_key].e_xi}):
+        changed = cells | {cell_key: replace(cells[cell_key], **change)}
+        assert _worse(changed, "travelling", cells, "separable") == [cell_key]
 
 
 def test_what_discover_says_is_recorded_with_its_verdict():
     task = next(task for task in plans.samples((42,)) if task.problem == "burgers")
     task = replace(task, protocol="S50", noise=0.0)
-    one = runs.run(task)
-    assert not one.error
-    assert one.score["exact"]
-    assert one.extra["notes"]["status"] == "identified"
-    assert list(verify.check_record(one)) == []
+    repeated = runs.run(task)
+    assert not repeated.error
+    assert repeated.score["exact"]
+    assert repeated.extra["notes"]["status"] == "identified"
+    assert list(verify.check_record(repeated)) == []
 
 
 def test_layouts_meet_every_problem_with_every_protocol_and_are_held_out():
@@ -101,13 +101,13 @@ def test_layouts_meet_every_problem_with_every_protocol_and_are_held_out():
 def test_a_grid_of_sensors_records_its_coverage():
     task = next(calibration.field_calibration(calibration.FIELD_DEVELOPMENT))
     assert (task.problem, task.protocol) == ("kdv", "S20")
-    one = calibration.run_field(task)
-    shares = np.array(one.score["covered"])
+    record = calibration.run_field(task)
+    shares = np.array(record.score["covered"])
     assert shares.shape == (len(calibration.LEVELS),)
     assert (np.diff(shares) >= 0).all()
     assert 0.3 < shares[1] <= 1
     # The claimed error and the actual one are of like size.
-    assert 1 / 4 < one.score["claimed"] / one.score["e_u"] < 4
+    assert 1 / 4 < record.score["claimed"] / record.score["e_u"] < 4
 
 
 def test_a_layouts_outcome_is_its_field_error():
@@ -155,17 +155,17 @@ def test_one_that_follows_a_wave_sees_it_stand():
 
 
 def _cells() -> dict[records.CellKey, records.Summary]:
-    one = records.Summary(5, 4, 1.0, 1e-5, 2e-4, 1e-3, (1e-4, 3e-4))
+    summary = records.Summary(5, 4, 1.0, 1e-5, 2e-4, 1e-3, (1e-4, 3e-4))
     cells = {
-        ("kernel", name, protocol, noise): one
+        ("kernel", name, protocol, noise): summary
         for name in ("kdv", "ks", "ad")
         for protocol in ("R20", "D20", "S20-30")
         for noise in (0.0, 0.1)
     }
     for row in ("separable", "travelling"):
         for protocol in ("S2", "S20", "S5"):
-            cells[row, "kdv", protocol, 0.0] = one
-        cells[row, "ad", "S0.5", 0.0] = one
+            cells[row, "kdv", protocol, 0.0] = summary
+        cells[row, "ad", "S0.5", 0.0] = summary
     return cells
 
 
@@ -183,9 +183,9 @@ def test_the_table_beside_the_peer_counts_failures_as_misses():
     tasks = [task for task in plans.samples((1, 2)) if task.problem == "burgers"]
     terms = {"u*u_x": -1.0, "u_xx": 0.1}
     score = runs.score_terms(terms, "burgers") | {"e_u": 0.05}
-    said = {"notes": {"status": "identified"}}
+    reported = {"notes": {"status": "identified"}}
     made = [
-        runs.record(task, terms=terms, score=score, seconds=2.0, extra=said)
+        runs.record(task, terms=terms, score=score, seconds=2.0, extra=reported)
         if task.seed == 1
         else runs.record(task, error="no", seconds=4.0)
         for task in tasks
@@ -222,8 +222,8 @@ def test_a_page_carries_fields_errors_and_equations_in_eight_bits(sweep):
         low, high = arrays[f"{kernel}_ranges"][0]
         shown = low + (high - low) * arrays[f"{kernel}_fields"][0] / 255.0
         exact = sweep.fields[kernel][0].on_grid(sweep.trajectory.axes[0], sweep.trajectory.t)
-        places = [np.linspace(0, n - 1, m).astype(int) for n, m in zip(u.shape, shown.shape, strict=True)]
-        assert np.abs(shown - exact[np.ix_(*places)]).max() < (high - low) / 500
+        indices = [np.linspace(0, n - 1, m).astype(int) for n, m in zip(u.shape, shown.shape, strict=True)]
+        assert np.abs(shown - exact[np.ix_(*indices)]).max() < (high - low) / 500
         np.testing.assert_allclose(arrays[f"{kernel}_error"], sweep.errors[kernel])
         assert arrays[f"{kernel}_exact"].tolist() == [1, 1]
 

@@ -73,7 +73,7 @@ def test_plans_are_the_papers_rows():
     main = list(plans.main(TEST_SEEDS))
     assert len(main) == 120
     ours = {(task.problem, task.protocol) for task in main if task.row == "paper"}
-    assert ours == {place[1:] for place in published.main().cells}
+    assert ours == {cell[1:] for cell in published.main().cells}
     rows = {task.row for task in plans.ablations(TEST_SEEDS)}
     cells = published.adapters().cells | published.capacity().cells | published.objective().cells
     assert rows == {row for row, *_ in cells} - {"structured"} | {"coordinate, slow time"}
@@ -90,7 +90,7 @@ def test_a_study_records_at_once_and_resumes(tmp_path, here):
     path, seen = tmp_path / "main.jsonl", []
 
     def run(task: Task) -> RunRecord:
-        recorded = [one.seed for one in records.read(path)] if path.is_file() else []
+        recorded = [record.seed for record in records.read(path)] if path.is_file() else []
         assert recorded == seen, "every finished run is on disk before the next one is asked for"
         seen.append(task.seed)
         return finished(task)
@@ -99,7 +99,7 @@ def test_a_study_records_at_once_and_resumes(tmp_path, here):
     workers.run_study(tasks[:2], path, here, run=run)
     workers.run_study(tasks, path, here, run=run)
     assert seen == [1, 2, 3]
-    assert [one.seed for one in records.read(path)] == [1, 2, 3]
+    assert [record.seed for record in records.read(path)] == [1, 2, 3]
     changed = [replace(task, params=_with_tau(task.params, 0.6)) for task in tasks]
     workers.run_study(changed, path, here, run=run)
     assert seen == [1, 2, 3, 1, 2, 3], "other parameters are other runs"
@@ -110,7 +110,7 @@ def test_a_failing_run_is_recorded_and_repeated_only_on_request(tmp_path, here):
     broken = [replace(TASK, protocol="S20000", seed=seed) for seed in (1, 2)]
     made = workers.run_study(broken, path, here)
     assert len(made) == 2
-    assert all("unknown protocol 'S20000'" in one.error for one in made)
+    assert all("unknown protocol 'S20000'" in entry.error for entry in made)
     assert not workers.run_study(broken, path, here)
     assert len(workers.run_study(broken, path, here, again=True)) == 2
     assert records.summarize(records.read_study("main", tmp_path))["paper", "ks", "S20000", 0.0].exact == 0
@@ -118,8 +118,8 @@ def test_a_failing_run_is_recorded_and_repeated_only_on_request(tmp_path, here):
     def lost(task: Task) -> RunRecord:
         raise MemoryError("the worker is gone")
 
-    (one,) = workers.run_study([replace(TASK, seed=9)], path, here, run=lost)
-    assert one.error == "MemoryError: the worker is gone"
+    (record,) = workers.run_study([replace(TASK, seed=9)], path, here, run=lost)
+    assert record.error == "MemoryError: the worker is gone"
 
 
 def test_summaries_are_counts_and_medians():
@@ -136,9 +136,9 @@ def test_summaries_are_counts_and_medians():
 
 def _folder(tmp_path: Path, e_xi: float = 0.01) -> Path:
     """Records of the paper's row for all regimes, with terms that are the truth but for a shift."""
-    for place in published.main().cells:
+    for cell in published.main().cells:
         for seed in TEST_SEEDS:
-            task = runs.paper_task("main", place[1], place[2], seed)
+            task = runs.paper_task("main", cell[1], cell[2], seed)
             terms = {str(term): value for term, value in problem(task.problem).equation.physical().items()}
             first = next(iter(terms))
             terms[first] *= 1 + e_xi
@@ -172,7 +172,7 @@ def test_verify_notices_a_changed_cell_a_changed_score_and_a_lost_recovery(tmp_p
     forged = replace(good, score=good.score | {"e_xi": 0.001})
     assert any("e_xi is recorded as 0.001" in line for line in verify.check_record(forged))
     lost = finished(replace(TASK, seed=TEST_SEEDS[0]), exact=False)
-    kept = [one for one in records.read(folder / "main.jsonl") if one.key != lost.key]
+    kept = [record for record in records.read(folder / "main.jsonl") if record.key != lost.key]
     (folder / "main.jsonl").unlink()
     records.append(folder / "main.jsonl", *kept, lost)
     lines = list(verify.check(folder))
@@ -183,12 +183,12 @@ def test_verify_notices_a_changed_cell_a_changed_score_and_a_lost_recovery(tmp_p
 def test_fresh_runs_are_held_against_the_committed_ones():
     committed = [finished(replace(TASK, seed=seed)) for seed in TEST_SEEDS]
     assert list(verify.compare_runs(committed, committed)) == []
-    worse = [replace(one, score=one.score | {"e_u": 4 * one.score["e_u"]}) for one in committed]
+    worse = [replace(record, score=record.score | {"e_u": 4 * record.score["e_u"]}) for record in committed]
     assert any("median e_u" in line for line in verify.compare_runs(worse, committed))
     lost = [*committed[:-1], finished(replace(TASK, seed=TEST_SEEDS[-1]), exact=False)]
     assert any("4 of 5 exact, committed 5 of 5" in line for line in verify.compare_runs(lost, committed))
     assert any("no fresh runs" in line for line in verify.compare_runs([], committed))
-    other = [replace(one, row="another") for one in committed]
+    other = [replace(record, row="another") for record in committed]
     assert any("no committed runs" in line for line in verify.compare_runs(other, committed))
 
 
@@ -203,19 +203,19 @@ def test_records_of_no_study_are_noticed(tmp_path):
 )
 def test_a_task_runs_to_the_record_that_is_committed(task):
     """On the shipped field: the same terms, and coefficients, risks and errors to six digits."""
-    (committed,) = [one for one in records.read_study("main") if one.key == task.key]
-    one = runs.run(task)
-    assert one.error == ""
-    assert list(verify.check_record(one)) == []
-    assert one.terms == pytest.approx(committed.terms, rel=1e-6)
-    assert one.score["e_u"] == pytest.approx(committed.score["e_u"], rel=1e-6)
-    assert one.extra["recurrence"] == committed.extra["recurrence"]
-    assert one.extra["refits"].keys() == committed.extra["refits"].keys()
+    (committed,) = [record for record in records.read_study("main") if record.key == task.key]
+    repeated = runs.run(task)
+    assert repeated.error == ""
+    assert list(verify.check_record(repeated)) == []
+    assert repeated.terms == pytest.approx(committed.terms, rel=1e-6)
+    assert repeated.score["e_u"] == pytest.approx(committed.score["e_u"], rel=1e-6)
+    assert repeated.extra["recurrence"] == committed.extra["recurrence"]
+    assert repeated.extra["refits"].keys() == committed.extra["refits"].keys()
 
 
 def test_compared_selectors_are_scored_as_they_are_recorded():
     task = replace(runs.paper_task("thresholds", "ad", "T20", 1301), method="freeze, then compare")
-    (committed,) = [one for one in records.read_study("thresholds") if one.key == task.key]
+    (committed,) = [record for record in records.read_study("thresholds") if record.key == task.key]
     selectors = runs.run(task).extra["selectors"]
     assert selectors.keys() == committed.extra["selectors"].keys()
     for name, score in committed.extra["selectors"].items():
@@ -271,8 +271,8 @@ def test_the_run_of_a_killed_worker_is_retried(tmp_path):
     with workers.workers(None, 2) as client:
         workers.run_study(tasks, path, client, run=run)
     assert mark.exists()
-    found = {one.seed: one.error for one in records.read(path)}
-    assert found == {1: "", 2: "", 3: "ValueError: this run fails"}
+    result = {record.seed: record.error for record in records.read(path)}
+    assert result == {1: "", 2: "", 3: "ValueError: this run fails"}
 
 
 def page_faults() -> int:
@@ -363,10 +363,10 @@ def test_the_workers_of_a_killed_study_end(tmp_path, how):
 def test_two_identical_studies_at_once_record_each_run_once(tmp_path):
     pytest.importorskip("distributed", reason="Dask is not installed (extra `studies`)")
     pair = [_start_study(tmp_path, 0.05, studies=2) for _ in range(2)]
-    said = [study.communicate(timeout=300)[1].decode() for study in pair]
-    assert [study.returncode for study in pair] == [0, 0], said
+    reported = [study.communicate(timeout=300)[1].decode() for study in pair]
+    assert [study.returncode for study in pair] == [0, 0], reported
     assert len(list(tmp_path.glob("*.started"))) == 12, "the two did not meet: each was to run all six"
-    assert sorted(one.seed for one in records.read(tmp_path / "main.jsonl")) == list(range(6))
+    assert sorted(record.seed for record in records.read(tmp_path / "main.jsonl")) == list(range(6))
 
 
 @pytest.mark.slow
@@ -388,15 +388,15 @@ def test_every_committed_score_follows_from_its_terms(root):
     names = [path.stem for path in (root / "book" / "records").glob("*.jsonl") if path.stem in runs.STUDIES]
     assert "main" in names
     for name in names:
-        for one in records.read_study(name):
-            assert list(verify.check_record(one)) == []
+        for record in records.read_study(name):
+            assert list(verify.check_record(record)) == []
 
 
 def test_the_papers_row_is_recorded_completely_and_exactly():
-    found = records.summarize(records.read_study("main"))
+    summary = records.summarize(records.read_study("main"))
     for row in ("paper", "projected", "kernel", "kernel, weighted"):
         for _, name, protocol in published.main().cells:
-            cell = found[row, name, protocol, 0.0]
+            cell = summary[row, name, protocol, 0.0]
             assert (cell.runs, cell.exact) == (5, 5), f"{row} {name}-{protocol}"
 
 

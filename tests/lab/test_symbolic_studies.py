@@ -72,7 +72,7 @@ def test_records_follow_from_their_terms_and_fill_the_tables():
     composed = records.read_study("symbolic_composed")
     assert rivals
     assert composed
-    assert [line for one in (rivals[0], composed[0]) for line in verify.check_record(one)] == []
+    assert [line for entry in (rivals[0], composed[0]) for line in verify.check_record(entry)] == []
     laws = symbolic.rule_laws(rivals)
     assert {row.rsplit(", ", 1)[1] for row, _ in laws} == {"best", "score"}
     forged = RunRecord(**{**vars(composed[0]), "terms": {"u": 1.0}})

@@ -31,9 +31,9 @@ def test_every_candidate_is_recorded_and_the_winner_is_the_rules():
             entry = record[tuned.method][name]
             assert tuple(entry["seeds"]) == DEVELOPMENT_SEEDS
             assert not set(entry["seeds"]) & set(TEST_SEEDS)
-            tried = [(one["threshold"], one["patches"]) for one in entry["candidates"]]
-            assert tried == [(one.threshold, one.patches) for one in candidates]
-            best = min((Outcome(**one) for one in entry["candidates"]), key=lambda one: one.order)
+            tried = [(item["threshold"], item["patches"]) for item in entry["candidates"]]
+            assert tried == [(candidate.threshold, candidate.patches) for candidate in candidates]
+            best = min((Outcome(**item) for item in entry["candidates"]), key=lambda item: item.order)
             assert entry["winner"] == {"threshold": best.threshold, "patches": best.patches}
 
 
@@ -49,12 +49,14 @@ def test_the_configurations_are_the_recorded_winners(name):
 def test_candidates_do_not_depend_on_what_is_configured():
     for tuned in tuning.tuned_baselines():
         for name, candidates in tuned.candidates.items():
-            settings = [getattr(one.params, "regression", one.params) for one in candidates]
-            thresholds = [one.stridge.threshold for one in settings]
-            assert thresholds == [one.threshold for one in candidates]
+            settings = [getattr(candidate.params, "regression", candidate.params) for candidate in candidates]
+            thresholds = [setting.stridge.threshold for setting in settings]
+            assert thresholds == [candidate.threshold for candidate in candidates]
             assert set(thresholds) == set(TOLERANCES if tuned.method == "DL-PDE" else THRESHOLDS)
             if tuned.method == "WSINDy":
-                assert {one.params.regression.weak for one in candidates} == set(PATCHES[name].values())
+                assert {candidate.params.regression.weak for candidate in candidates} == set(
+                    PATCHES[name].values()
+                )
 
 
 @pytest.mark.slow
@@ -64,7 +66,7 @@ def test_a_choice_is_reproducible():
         winner, outcomes = tuning.tune(tuned, "kdv")
         entry = record[tuned.method]["kdv"]
         assert entry["winner"] == {"threshold": winner.threshold, "patches": winner.patches}
-        assert [one.exact for one in outcomes] == [one["exact"] for one in entry["candidates"]]
+        assert [outcome.exact for outcome in outcomes] == [item["exact"] for item in entry["candidates"]]
 
 
 def test_other_methods_stay_in_the_record(tmp_path, monkeypatch):

@@ -25,11 +25,11 @@ def test_counts_by_hand():
         _run("ambiguous", True, 0.04),
         _run("not identifiable", False),
     ]
-    found = calibration.summarize(made)
-    assert (found.runs, found.identified, found.wrong) == (5, 3, 1)
-    assert (found.close, found.called) == (2, 1)
-    assert (found.coefficients, found.covered) == (2, 1)
-    low, high = found.wrong_interval
+    summary = calibration.summarize(made)
+    assert (summary.runs, summary.identified, summary.wrong) == (5, 3, 1)
+    assert (summary.close, summary.called) == (2, 1)
+    assert (summary.coefficients, summary.covered) == (2, 1)
+    low, high = summary.wrong_interval
     assert 0 < low < 1 / 3 < high < 1
 
 
@@ -54,17 +54,17 @@ def test_the_committed_records_follow_from_their_terms():
 def test_no_verdict_on_a_known_problem_is_confidently_wrong():
     """Shocks from eighty layouts, the paper's regimes, 43 terms under heavy noise: all runs are there."""
     made = records.read_study("verdicts")
-    assert {one.key for one in made} == {task.key for task in verdicts(TEST_SEEDS)}
-    said = [one for one in made if one.extra["notes"]["status"] == "identified"]
-    assert all(one.score["exact"] for one in said)
-    shocks = [one for one in made if one.problem == "burgers"]
-    assert {one.noise for one in shocks} == {0.0, 0.05, 0.1, 0.2}
-    regimes = [one for one in made if one.row == "defaults" and one.problem != "burgers"]
+    assert {record.key for record in made} == {task.key for task in verdicts(TEST_SEEDS)}
+    reported = [record for record in made if record.extra["notes"]["status"] == "identified"]
+    assert all(record.score["exact"] for record in reported)
+    shocks = [record for record in made if record.problem == "burgers"]
+    assert {record.noise for record in shocks} == {0.0, 0.05, 0.1, 0.2}
+    regimes = [record for record in made if record.row == "defaults" and record.problem != "burgers"]
     assert len(regimes) == 60
-    assert all(one in said for one in regimes + shocks)
+    assert all(record in reported for record in regimes + shocks)
 
 
 def test_every_problem_of_the_benchmark_has_as_many_samples_as_a_verdict_needs():
     made = records.read_study("honesty")
-    assert {one.key for one in made} == {task.key for task in calibration.verdict_calibration()}
-    assert min(one.extra["samples"] for one in made) >= LEAST_SAMPLES
+    assert {record.key for record in made} == {task.key for task in calibration.verdict_calibration()}
+    assert min(record.extra["samples"] for record in made) >= LEAST_SAMPLES

@@ -28,8 +28,8 @@ def test_names_do_not_show_how_settings_are_grouped():
 def test_a_name_may_stand_once():
     @dataclass(frozen=True)
     class Both:
-        one: object
-        two: object
+        first: object
+        second: object
 
     with pytest.raises(ValueError, match="twice"):
         named(Both(PAPER["ks"].weak, PAPER["kdv"].weak))

@@ -63,12 +63,12 @@ def weak_params() -> Any:
     )
 
 
-def same(one: Selection, other: Selection) -> None:
+def same(first: Selection, other: Selection) -> None:
     """To the last bit: equation, field and what was noted."""
-    np.testing.assert_array_equal(one.xi, other.xi)
+    np.testing.assert_array_equal(first.xi, other.xi)
     points = np.random.default_rng(1).uniform(0, 1, (50, 2))
-    np.testing.assert_array_equal(one.field(points), other.field(points))
-    assert one.notes == other.notes
+    np.testing.assert_array_equal(first.field(points), other.field(points))
+    assert first.notes == other.notes
 
 
 @pytest.mark.parametrize(
@@ -77,14 +77,14 @@ def same(one: Selection, other: Selection) -> None:
     ids=["DeepMoD", "Weak-PDE-LEARN"],
 )
 def test_recording_changes_no_bit(record: Any, plain: Any, params: Any) -> None:
-    found, path = record(heat(), LIBRARY, params, np.random.default_rng(4), {})
-    same(found, plain(heat(), LIBRARY, params, np.random.default_rng(4)))
-    assert path.names_at(path.end) == found.support
-    np.testing.assert_array_equal(path.xi[-1][found.xi != 0], found.xi[found.xi != 0])
-    assert path.end == found.notes["iterations"]
+    selection, path = record(heat(), LIBRARY, params, np.random.default_rng(4), {})
+    same(selection, plain(heat(), LIBRARY, params, np.random.default_rng(4)))
+    assert path.names_at(path.end) == selection.support
+    np.testing.assert_array_equal(path.xi[-1][selection.xi != 0], selection.xi[selection.xi != 0])
+    assert path.end == selection.notes["iterations"]
     assert len(path.since) > 1, "terms left"
     assert path.field_steps[-1] == path.end
-    np.testing.assert_allclose(path.fields[-1], found.field.on_grid(*_axes(DOMAIN)))
+    np.testing.assert_allclose(path.fields[-1], selection.field.on_grid(*_axes(DOMAIN)))
 
 
 def test_reading_the_adapters_field_changes_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,13 +93,13 @@ def test_reading_the_adapters_field_changes_no_bit(monkeypatch: pytest.MonkeyPat
     field = replace(task.params.field, settings=changed(task.params.field.settings, epochs=420))
     params = replace(task.params, field=field)
     observations = observe(simulate("kdv"), "S20", seed=42)
-    found, path = RECORDED[task.method](observations, KDV, params, np.random.default_rng(0), {})
+    result, path = RECORDED[task.method](observations, KDV, params, np.random.default_rng(0), {})
     from fts.adapter import paper
 
     alone = paper.fit(observations, field.settings, progress=False)
-    for a, b in zip(found.field.space.weights, alone.space.weights, strict=True):
+    for a, b in zip(result.field.space.weights, alone.space.weights, strict=True):
         np.testing.assert_array_equal(a, b)
-    np.testing.assert_array_equal(found.field.on_grid(*_axes(alone.domain)), path.fields[-1])
+    np.testing.assert_array_equal(result.field.on_grid(*_axes(alone.domain)), path.fields[-1])
     assert path.steps.tolist() == [0, 140, 280, 420]
     # The first 400 updates fit a background: what stands still obeys u_t = 0.
     assert path.names_at(300) == ()
@@ -136,8 +136,8 @@ def recording(steps: int, checks: int = 1) -> tuple[Recorder, Selection]:
 
 @pytest.mark.parametrize("steps", [5, 48, 95, 96, 97, 1000])
 def test_fields_are_few_and_even_however_long_the_training(steps: int) -> None:
-    watcher, found = recording(steps)
-    path = watcher.path({}, steps, {"data": 0.5, "held_out": 0.1}, found)
+    watcher, selection = recording(steps)
+    path = watcher.path({}, steps, {"data": 0.5, "held_out": 0.1}, selection)
     assert len(path.field_steps) == min(steps + 1, PATHS.fields)
     assert (path.field_steps[0], path.field_steps[-1]) == (0, steps)
     np.testing.assert_array_equal(path.fields[:, 0, 0], path.field_steps)
@@ -146,8 +146,8 @@ def test_fields_are_few_and_even_however_long_the_training(steps: int) -> None:
 
 
 def test_supports_are_kept_at_every_step_and_losses_at_the_checks() -> None:
-    watcher, found = recording(20, checks=5)
-    path = watcher.path({}, 20, {"data": 0.5}, found)
+    watcher, selection = recording(20, checks=5)
+    path = watcher.path({}, 20, {"data": 0.5}, selection)
     assert path.steps.tolist() == [0, 5, 10, 15, 20]
     assert path.since.tolist() == [0, 7]
     assert path.names_at(6) == ("1", "u_xx")
@@ -155,7 +155,7 @@ def test_supports_are_kept_at_every_step_and_losses_at_the_checks() -> None:
     assert np.isnan(path.losses["held_out"][-1])
     # A training that begins anew, as one that diverged does, is another one.
     watcher(0, {"data": 1.0, "held_out": 1.0}, np.zeros(5), np.ones(5, dtype=bool), Flat(0))
-    again = watcher.path({}, 1, {"data": 1.0, "held_out": 1.0}, found)
+    again = watcher.path({}, 1, {"data": 1.0, "held_out": 1.0}, selection)
     assert again.steps.tolist() == [0, 1]
 
 
@@ -225,8 +225,8 @@ def test_each_rule_stops_where_it_says() -> None:
 
 
 def test_a_path_comes_back_whole_or_not_at_all(tmp_path: Path) -> None:
-    watcher, found = recording(300, checks=3)
-    path = watcher.path({"seed": 1}, 300, {"data": 0.5, "held_out": 0.1}, found)
+    watcher, selection = recording(300, checks=3)
+    path = watcher.path({"seed": 1}, 300, {"data": 0.5, "held_out": 0.1}, selection)
     wavy = np.sin(np.arange(path.fields.size)).reshape(path.fields.shape)
     path, file = replace(path, fields=wavy), tmp_path / "path.fts"
     path.save(file)
@@ -277,7 +277,7 @@ def test_the_plan_is_table_s9_and_ours_on_the_same_samples() -> None:
     assert joint == set(published.paths())
     of_the_table = {task.key for task in plans.baselines(TEST_SEEDS)}
     assert {task.key for task in tasks if task.study == "baselines"} <= of_the_table
-    ours = {(task.problem, task.protocol) for task in tasks} - {place[1:] for place in joint}
+    ours = {(task.problem, task.protocol) for task in tasks} - {cell[1:] for cell in joint}
     assert ours == set()
     assert len({paths.path_file(task) for task in tasks}) == len(tasks) == 35
 
@@ -355,7 +355,7 @@ def test_only_counts_that_cannot_become_the_papers_are_called_different() -> Non
     assert row[1:] == ("1 of 2", "1 of 2", "2 of 2", "1 of 2")
     stories = [figures.describe_training(path) for path in _kdv_runs(TRUE, ~ALL).values()]
     assert stories[0].endswith("step 40: u*u_x, u_xxx")
-    assert "then lost: first exact at step 10, in one stretch" in stories[1]
+    assert "then lost: first exact at step 10, in one interval" in stories[1]
     assert len(figures.visits({setting: _kdv_runs(TRUE, ~ALL)}).rows) == 2
     assert figures.last_change(_kdv_runs(~ALL)[TEST_SEEDS[0]]) == 0.75
 

@@ -12,18 +12,18 @@ LIBRARY = DEFAULT_LIBRARIES[1]
 
 
 def test_a_seed_is_one_problem():
-    one, again = (development.draw(7, LIBRARY) for _ in range(2))
-    np.testing.assert_array_equal(one.observations.y, again.observations.y)
-    assert one.truth == again.truth
+    first, again = (development.draw(7, LIBRARY) for _ in range(2))
+    np.testing.assert_array_equal(first.observations.y, again.observations.y)
+    assert first.truth == again.truth
 
 
 def test_every_kind_is_drawn_and_is_what_it_says():
     problems = [development.draw(seed, LIBRARY) for seed in range(200, 230)]
-    assert {one.kind for one in problems} == {"complete", "missing term", "little content"}
-    assert {one.layout for one in problems} == {"sensors", "frames", "scattered"}
-    for one in problems:
-        offered = {str(term) for term in one.truth.terms} <= set(one.library)
-        assert offered == (one.kind != "missing term")
+    assert {entry.kind for entry in problems} == {"complete", "missing term", "little content"}
+    assert {entry.layout for entry in problems} == {"sensors", "frames", "scattered"}
+    for problem in problems:
+        offered = {str(term) for term in problem.truth.terms} <= set(problem.library)
+        assert offered == (problem.kind != "missing term")
 
 
 def test_the_integrator_is_of_fourth_order():
@@ -41,8 +41,8 @@ def test_linear_equations_are_carried_exactly(text):
     equation = Equation.parse(text)
     orders = {term: c * (1j * k) ** term.order for term, c in equation.physical().items()}
     wave = np.exp(1j * k * x + 0.7 * sum(orders.values()))
-    found = evolve(equation, np.cos(k * x), 2 * np.pi, 2, 0.7, 1)[:, -1]
-    np.testing.assert_allclose(found, wave.real, atol=1e-12)
+    evolved = evolve(equation, np.cos(k * x), 2 * np.pi, 2, 0.7, 1)[:, -1]
+    np.testing.assert_allclose(evolved, wave.real, atol=1e-12)
 
 
 def test_units_change_the_coefficients_and_nothing_else():

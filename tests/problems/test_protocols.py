@@ -37,7 +37,7 @@ def test_smaller_amounts_are_part_of_larger_ones_with_the_same_noise(kdv, texts)
 
 def test_few_probes_are_part_of_many_with_the_same_noise(kdv):
     few, many = (_samples(fts.observe(kdv, text, seed=SEED, noise=0.1)) for text in ("D5", "D20"))
-    np.testing.assert_allclose([many[place] for place in few], list(few.values()), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose([many[key] for key in few], list(few.values()), rtol=1e-12, atol=1e-14)
     assert len(few) == 25 * 201
 
 
@@ -55,8 +55,8 @@ def test_random_points_and_gaps_are_as_many_as_asked(kdv):
 
 def test_random_points_are_points_of_the_trajectory(kdv):
     o = fts.observe(kdv, "N200", seed=SEED)
-    place, frame = np.searchsorted(kdv.axes[0], o.x[:, 0]), np.searchsorted(kdv.t, o.t)
-    np.testing.assert_array_equal(o.y, kdv.u[place, frame])
+    position, frame = np.searchsorted(kdv.axes[0], o.x[:, 0]), np.searchsorted(kdv.t, o.t)
+    np.testing.assert_array_equal(o.y, kdv.u[position, frame])
     assert len(np.unique(frame)) > 100
     other = fts.observe(kdv, "N200", seed=SEED + 1)
     assert _samples(o).keys() != _samples(other).keys()
@@ -156,8 +156,8 @@ def test_burgers_solves_its_equation():
     terms = fts.Library(entry.equation.terms)
     field = fts.TabulatedField((*trajectory.axes, trajectory.t), trajectory.u, entry.domain)
     system = build(field, terms, automatic(field, terms), PAPER["kdv"].svws)[0]
-    found = np.linalg.lstsq(system.A, system.b, rcond=None)[0]
-    np.testing.assert_allclose(found, entry.equation.coefficients, rtol=2e-3)
+    estimate = np.linalg.lstsq(system.A, system.b, rcond=None)[0]
+    np.testing.assert_allclose(estimate, entry.equation.coefficients, rtol=2e-3)
     # A Gaussian that does not reach the ends.
     assert trajectory.u[0].max() < 1e-3
 
@@ -214,7 +214,7 @@ def test_a_shuffled_grid_is_recognized(shape, rng):
     assert grid is not None
     np.testing.assert_array_equal(grid.values.ravel(), y)
     assert grid.axes is not None
-    for found, axis in zip(grid.axes, axes, strict=False):
-        np.testing.assert_array_equal(found, axis)
+    for first, axis in zip(grid.axes, axes, strict=False):
+        np.testing.assert_array_equal(first, axis)
     without = fts.Observations(points[order[1:], :-1], points[order[1:], -1], y[order[1:]], domain)
     assert without.grid is None

@@ -43,8 +43,8 @@ def _rows(
 ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """The same columns [b, A] seen twice with independent noise, spread over regions."""
     region = np.arange(len(clean)) % _REGIONS
-    one, two = (clean + noise * rng.standard_normal((count, *clean.shape)) for _ in range(2))
-    return [(a, b, region) for a, b in zip(one, two, strict=True)]
+    first, two = (clean + noise * rng.standard_normal((count, *clean.shape)) for _ in range(2))
+    return [(a, b, region) for a, b in zip(first, two, strict=True)]
 
 
 def _clean(rng: np.random.Generator, m: int, columns: int, xi: dict[int, float]) -> np.ndarray:
@@ -58,12 +58,12 @@ def _library(size: int) -> Library:
     return Library.parse(orders[:size])
 
 
-def _totals(found: moments.CrossMoments) -> tuple[np.ndarray, np.ndarray]:
-    return found.cross.total.products[0], found.within.total.products[0]
+def _totals(measured: moments.CrossMoments) -> tuple[np.ndarray, np.ndarray]:
+    return measured.cross.total.products[0], measured.within.total.products[0]
 
 
-def _risk(found: moments.CrossMoments, support: tuple[int, ...]) -> float:
-    total = found.cross.total.on(support)
+def _risk(measured: moments.CrossMoments, support: tuple[int, ...]) -> float:
+    total = measured.cross.total.on(support)
     return float(total.risk(total.minimum_norm())[0])
 
 
@@ -74,8 +74,8 @@ def test_the_cross_estimate_is_unbiased_where_least_squares_is_not(noise: float)
     for _ in range(60):
         clean = _clean(rng, 400, 2, {0: 2.0, 1: -1.0})
         rows = _rows(rng, clean, noise)
-        found = moments.cross_moments(_library(2), rows)
-        two.append(found.physical((0, 1), instrumental.fit(found.cross, (0, 1))))
+        measured = moments.cross_moments(_library(2), rows)
+        two.append(measured.physical((0, 1), instrumental.fit(measured.cross, (0, 1))))
         one_field.append(np.linalg.lstsq(rows[0][0][:, 1:], rows[0][0][:, 0], rcond=None)[0])
     truth = np.array([2.0, -1.0])
     error = np.std(two, axis=0, ddof=1) / np.sqrt(len(two))
@@ -89,9 +89,9 @@ def test_jackknife_errors_tell_how_far_the_estimate_is_off() -> None:
     rng = np.random.default_rng(5)
     distances = []
     for _ in range(100):
-        found = moments.cross_moments(_library(2), _rows(rng, _clean(rng, 320, 2, {0: 2.0, 1: -1.0}), 0.5))
+        measured = moments.cross_moments(_library(2), _rows(rng, _clean(rng, 320, 2, {0: 2.0, 1: -1.0}), 0.5))
         xi, deviation = (
-            found.physical((0, 1), estimate(found.cross, (0, 1)))
+            measured.physical((0, 1), estimate(measured.cross, (0, 1)))
             for estimate in (instrumental.fit, instrumental.standard_errors)
         )
         distances += list((xi - [2.0, -1.0]) / deviation)
@@ -104,11 +104,11 @@ def test_the_cross_risk_has_no_noise_floor(noise: float) -> None:
     posterior = condition_grid(observations, progress=False)
     pairs = _split(posterior)
     phases = np.random.default_rng(1).random((TWO_FIELDS.phases, 2))
-    found = measure(pairs, _TERMS, automatic(posterior, _TERMS), phases)
-    right, error = instrumental.unexplained(found, (_TERMS.index("u_x"), _TERMS.index("u_xx")))
+    measured = measure(pairs, _TERMS, automatic(posterior, _TERMS), phases)
+    right, error = instrumental.unexplained(measured, (_TERMS.index("u_x"), _TERMS.index("u_xx")))
     # Without noise what is left is quadrature and interpolation.
     assert abs(right) < 3 * error + 1e-6
-    wrong, error = instrumental.unexplained(found, (_TERMS.index("u_x"), _TERMS.index("u_xxx")))
+    wrong, error = instrumental.unexplained(measured, (_TERMS.index("u_x"), _TERMS.index("u_xxx")))
     assert wrong > 0.1
     assert wrong > 3 * error
 
@@ -118,12 +118,12 @@ def test_a_term_that_only_explains_noise_is_proposed_no_more_than_chance() -> No
     single, crossed = np.zeros(count), np.zeros(count)
     for _ in range(draws):
         clean = _clean(rng, 320, count, {0: 1.0, 1: -1.0})
-        one, two, region = _rows(rng, clean, 0.3)[0]
+        first, two, region = _rows(rng, clean, 0.3)[0]
         # The last column holds the noise of b in its own field, as a term does that explains nothing else.
-        for seen in (one, two):
+        for seen in (first, two):
             seen[:, -1] = seen[:, 0] - clean[:, 0] + clean[:, -1]
-        found = moments.cross_moments(_library(count), [(one, two, region)])
-        pair = _totals(found)
+        measured = moments.cross_moments(_library(count), [(first, two, region)])
+        pair = _totals(measured)
         within = (pair[1], pair[1])
         crossed[list(support_search.beam_search(*pair, true + 1, 0.0, 8)[-1])] += 1
         single[list(support_search.beam_search(*within, true + 1, 0.0, 8)[-1])] += 1
@@ -135,27 +135,27 @@ def test_a_term_that_only_explains_noise_is_proposed_no_more_than_chance() -> No
 
 def test_one_field_twice_gives_least_squares() -> None:
     rng = np.random.default_rng(11)
-    one = _rows(rng, _clean(rng, 200, 4, {0: 1.0, 2: 3.0}), 0.3)[0][0]
-    found = moments.cross_moments(_library(4), [(one, one, np.arange(200) % _REGIONS)])
-    np.testing.assert_allclose(found.cross.products, found.within.products)
-    np.testing.assert_allclose(found.reliability, 1.0)
+    rows = _rows(rng, _clean(rng, 200, 4, {0: 1.0, 2: 3.0}), 0.3)[0][0]
+    measured = moments.cross_moments(_library(4), [(rows, rows, np.arange(200) % _REGIONS)])
+    np.testing.assert_allclose(measured.cross.products, measured.within.products)
+    np.testing.assert_allclose(measured.reliability, 1.0)
     support = np.array([True, False, True, False])
-    expected = refits.pooled(one[:, 1:], one[:, 0], support)
+    expected = refits.pooled(rows[:, 1:], rows[:, 0], support)
     np.testing.assert_allclose(
-        found.physical((0, 2), instrumental.fit(found.cross, (0, 2))), expected, rtol=1e-9
+        measured.physical((0, 2), instrumental.fit(measured.cross, (0, 2))), expected, rtol=1e-9
     )
 
 
 def test_risks_by_schur_complement_are_those_of_a_solve() -> None:
     rng = np.random.default_rng(13)
-    found = moments.cross_moments(_library(6), _rows(rng, _clean(rng, 300, 6, {0: 1.0, 3: 2.0}), 0.2))
-    total, own = _totals(found)
+    measured = moments.cross_moments(_library(6), _rows(rng, _clean(rng, 300, 6, {0: 1.0, 3: 2.0}), 0.2))
+    total, within = _totals(measured)
     for supports in ([[]], [[0], [4]], [[0, 3], [1, 2]]):
         table = np.array(supports, dtype=np.int64).reshape(len(supports), -1)
-        risks = support_search.extension_risks(total, own, table, 0.0)
+        risks = support_search.extension_risks(total, within, table, 0.0)
         for row, support in zip(risks, supports, strict=True):
             others = [j for j in range(6) if j not in support]
-            direct = [_risk(found, (*support, j)) for j in others]
+            direct = [_risk(measured, (*support, j)) for j in others]
             np.testing.assert_allclose(row[others], direct, rtol=1e-9, atol=1e-12)
             assert np.isinf(row[support]).all()
 
@@ -166,10 +166,10 @@ def test_a_beam_finds_what_greedy_selection_misses() -> None:
     A = rng.standard_normal((400, 4))
     A[:, 2] = A[:, 0] + A[:, 1] + 0.3 * rng.standard_normal(400)
     columns = np.column_stack([A[:, 0] + A[:, 1], A])
-    found = moments.cross_moments(_library(4), _rows(rng, columns, 0.05))
-    total, own = _totals(found)
-    assert support_search.beam_search(total, own, 2, 0.1, 8) == [(2,), (0, 1)]
-    assert 2 in support_search.beam_search(total, own, 2, 0.1, 1)[1]
+    measured = moments.cross_moments(_library(4), _rows(rng, columns, 0.05))
+    total, within = _totals(measured)
+    assert support_search.beam_search(total, within, 2, 0.1, 8) == [(2,), (0, 1)]
+    assert 2 in support_search.beam_search(total, within, 2, 0.1, 1)[1]
 
 
 def test_proposals_are_the_best_subsets() -> None:
@@ -177,12 +177,12 @@ def test_proposals_are_the_best_subsets() -> None:
     rng = np.random.default_rng(29)
     A = rng.standard_normal((500, 12)) + 2 * rng.standard_normal((500, 1))
     columns = np.column_stack([A[:, 1] - A[:, 5] + 0.5 * A[:, 9], A])
-    found = moments.cross_moments(_library(12), _rows(rng, columns, 0.2))
+    measured = moments.cross_moments(_library(12), _rows(rng, columns, 0.2))
     best = min(
         combinations(range(12), 3),
-        key=lambda support: _risk(found, support),
+        key=lambda support: _risk(measured, support),
     )
-    assert support_search.beam_search(*_totals(found), 3, 0.0, 32)[-1] == best
+    assert support_search.beam_search(*_totals(measured), 3, 0.0, 32)[-1] == best
 
 
 def test_more_folds_of_the_same_regions_are_no_more_evidence() -> None:
@@ -195,9 +195,9 @@ def test_more_folds_of_the_same_regions_are_no_more_evidence() -> None:
 def test_a_large_library_without_an_equation_seems_significant_as_often_as_chance_allows() -> None:
     rng = np.random.default_rng(29)
     terms, draws = 43, 2000
-    found = moments.cross_moments(_library(terms), _rows(rng, _clean(rng, 320, terms, {0: 1.0}), 0.01))
-    asked = instrumental.significant(found, TWO_FIELDS)
-    values = rng.standard_normal((draws, terms, len(found.cross.products)))
+    measured = moments.cross_moments(_library(terms), _rows(rng, _clean(rng, 320, terms, {0: 1.0}), 0.01))
+    asked = instrumental.significant(measured, TWO_FIELDS)
+    values = rng.standard_normal((draws, terms, len(measured.cross.products)))
     errors = values.std(axis=2, ddof=1) / np.sqrt(values.shape[2])
     seeming = (np.abs(values.mean(axis=2)) > asked * errors).any(axis=1)
     assert seeming.mean() == pytest.approx(TWO_FIELDS.chance, abs=0.015)
@@ -212,12 +212,12 @@ def test_terms_that_explain_one_region_are_dropped_together() -> None:
     A[:, 3] = A[:, 2] + 0.2 * rng.standard_normal(960)
     local = np.where(np.arange(960) % _REGIONS == 0, 4.0, 0.0) * (A[:, 3] - A[:, 2])
     columns = np.column_stack([A[:, 0] - A[:, 1] + 0.1 * A[:, 4] + local, A])
-    found = moments.cross_moments(_library(5), _rows(rng, columns, 0.01))
+    measured = moments.cross_moments(_library(5), _rows(rng, columns, 0.01))
     folds = instrumental.region_halves(_REGIONS, TWO_FIELDS)
-    assert instrumental.weak(found, (0, 1, 2, 3, 4), TWO_FIELDS) == (2, 3)
+    assert instrumental.weak(measured, (0, 1, 2, 3, 4), TWO_FIELDS) == (2, 3)
     # The small term that is seen everywhere stays.
-    assert instrumental.prune(found, (0, 1, 2, 3, 4), folds, 0.0, TWO_FIELDS) == (0, 1, 4)
-    assert instrumental.prune(found, (), folds, 0.0, TWO_FIELDS) == ()
+    assert instrumental.prune(measured, (0, 1, 2, 3, 4), folds, 0.0, TWO_FIELDS) == (0, 1, 4)
+    assert instrumental.prune(measured, (), folds, 0.0, TWO_FIELDS) == ()
 
 
 def test_one_field_is_agreed_with_where_it_takes_fewer_terms() -> None:
@@ -225,10 +225,10 @@ def test_one_field_is_agreed_with_where_it_takes_fewer_terms() -> None:
     for other in ((), (1, 4, 6), (1, 2), (1, 4, 6, 7)):
         assert instrumental.agreed((1, 4, 6), other) == (1, 4, 6)
     rng = np.random.default_rng(37)
-    found = moments.cross_moments(
+    measured = moments.cross_moments(
         _library(4), _rows(rng, _clean(rng, 320, 4, {0: 1.0, 1: -1.0, 2: 0.5}), 0.01)
     )
-    chosen = instrumental.choose(found, TWO_FIELDS, (0, 1))
+    chosen = instrumental.choose(measured, TWO_FIELDS, (0, 1))
     assert np.flatnonzero(chosen.xi).tolist() == [0, 1]
     assert chosen.trace is not None
     assert chosen.trace.candidates.supports[chosen.trace.winner] == (0, 1)
@@ -238,9 +238,9 @@ def test_two_hundred_terms_take_seconds() -> None:
     rng = np.random.default_rng(19)
     A = rng.standard_normal((600, 200)) + rng.standard_normal((600, 1))
     columns = np.column_stack([A[:, [3, 70, 150]] @ [1.0, -2.0, 1.5], A])
-    found = moments.cross_moments(_library(200), _rows(rng, columns, 0.3, 4))
+    measured = moments.cross_moments(_library(200), _rows(rng, columns, 0.3, 4))
     began = time.process_time()
-    chosen = instrumental.choose(found, TWO_FIELDS)
+    chosen = instrumental.choose(measured, TWO_FIELDS)
     assert time.process_time() - began < 20
     assert np.flatnonzero(chosen.xi).tolist() == [3, 70, 150]
     assert chosen.trace is not None
@@ -273,13 +273,13 @@ def test_a_half_is_the_field_of_its_own_samples(rng: np.random.Generator) -> Non
     axis = 0
     assert len(first.parts[axis].points) < len(posterior.parts[axis].points)
     points = posterior.parts[axis].points[:, 0]
-    own, other = (set(half.parts[axis].points[:, 0]) for half in (first, second))
-    assert own | other == set(points)
-    assert not own & other
+    kept, other = (set(half.parts[axis].points[:, 0]) for half in (first, second))
+    assert kept | other == set(points)
+    assert not kept & other
     # Solved from scratch: k (K + s)^-1 y on half of the samples.
     grid = observations.grid
     assert grid is not None
-    values = np.compress(np.isin(points, list(own)), (grid.values - posterior.mean) / posterior.scale, axis)
+    values = np.compress(np.isin(points, list(kept)), (grid.values - posterior.mean) / posterior.scale, axis)
     space, duration = (
         part.cross(part.points, kernel)
         for part, kernel in zip(first.parts, posterior.choice.kernels, strict=True)
@@ -320,8 +320,8 @@ def test_further_problems_satisfy_their_equation(name: str) -> None:
     field = fts.TabulatedField((*trajectory.axes, trajectory.t), trajectory.u, entry.domain)
     weak = automatic(field, terms)
     system = build(field, terms, weak, TWO_FIELDS.svws)[0]
-    found = np.linalg.lstsq(system.A, system.b, rcond=None)[0]
-    np.testing.assert_allclose(found, entry.equation.coefficients, rtol=2e-3)
+    estimate = np.linalg.lstsq(system.A, system.b, rcond=None)[0]
+    np.testing.assert_allclose(estimate, entry.equation.coefficients, rtol=2e-3)
 
 
 def test_large_libraries_have_43_terms() -> None:
@@ -339,11 +339,11 @@ def test_regions_are_needed() -> None:
 @pytest.mark.slow
 def test_discover_takes_two_fields_for_a_large_library_and_says_so() -> None:
     observations = fts.observe(fts.simulate("transport"), "S100", seed=42, noise=0.5)
-    found = fts.discover(observations, list(LARGE_LIBRARIES["powers"]), progress=False)
-    assert found.selection is not None
-    assert found.selection.method == "two fields"
-    assert found.selection.support == ("u_x", "u_xx")
-    assert "two fields" in str(found)
+    result = fts.discover(observations, list(LARGE_LIBRARIES["powers"]), progress=False)
+    assert result.selection is not None
+    assert result.selection.method == "two fields"
+    assert result.selection.support == ("u_x", "u_xx")
+    assert "two fields" in str(result)
     small = fts.discover(observations, ["u", "u_x", "u_xx"], progress=False)
     assert small.selection is not None
     assert small.selection.method != "two fields"
@@ -373,9 +373,9 @@ def test_patches_count_less_where_the_field_is_a_guess() -> None:
     weak, phase = automatic(posterior, _TERMS), np.zeros(2)
     system = assemble(posterior, Library.parse(["u"]), weak, phase)
     variances = refits.row_variances(posterior.variance(), weak, [system])
-    found = row_weights(variances, weak, posterior.scale, TWO_FIELDS.negligible)
+    weights = row_weights(variances, weak, posterior.scale, TWO_FIELDS.negligible)
     when = patch_centers(trajectory.domain, weak, phase)[-1] / trajectory.t[-1]
-    by_time = found.reshape(-1, len(when)).mean(axis=0)
+    by_time = weights.reshape(-1, len(when)).mean(axis=0)
     assert by_time[(when > 0.4) & (when < 0.5)].max() < 0.5 * by_time[(when < 0.2) | (when > 0.7)].min()
     # Without an error to speak of all patches count alike.
     assert row_weights(variances, weak, posterior.scale, 1e6).min() > 1 - 1e-6
@@ -400,8 +400,8 @@ def test_development_problems_satisfy_their_equation_and_are_none_of_the_tables(
     terms = Library(entry.equation.terms)
     field = fts.TabulatedField((*trajectory.axes, trajectory.t), trajectory.u, entry.domain)
     system = build(field, terms, automatic(field, terms), TWO_FIELDS.svws)[0]
-    found = np.linalg.lstsq(system.A, system.b, rcond=None)[0]
-    np.testing.assert_allclose(found, entry.equation.coefficients, rtol=2e-3)
+    estimate = np.linalg.lstsq(system.A, system.b, rcond=None)[0]
+    np.testing.assert_allclose(estimate, entry.equation.coefficients, rtol=2e-3)
     assert {(term.alpha, term.q) for term in terms} <= {
         (term.alpha, term.q) for term in candidate_library(entry)
     }
@@ -409,7 +409,7 @@ def test_development_problems_satisfy_their_equation_and_are_none_of_the_tables(
 
 def test_the_settings_taken_are_among_those_recorded() -> None:
     record = tuning.read_two_fields()
-    for setting in {one["setting"] for one in record["outcomes"]} - {"rule"}:
-        tried = [one["value"] for one in record["outcomes"] if one["setting"] == setting]
+    for setting in {entry["setting"] for entry in record["outcomes"]} - {"rule"}:
+        tried = [entry["value"] for entry in record["outcomes"] if entry["setting"] == setting]
         assert getattr(TWO_FIELDS, setting) in tried
     assert sum(record["cells"].values()) == len(list(tuning.cells()))

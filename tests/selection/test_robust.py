@@ -68,67 +68,69 @@ def test_scale_equivariance():
     assert refits.risk(A, 7 * b, 7 * XI) == pytest.approx(refits.risk(A, b, XI))
 
 
-def _spoiled(one, seed: int):
+def _spoiled(system, seed: int):
     """The system with a tenth of its rows wrong, as where a field is badly reconstructed."""
     rng = np.random.default_rng(seed)
-    b = one.b.copy()
+    b = system.b.copy()
     wrong = rng.choice(len(b), len(b) // 10, replace=False)
     b[wrong] += 0.5 * np.abs(b).max() * np.abs(rng.standard_normal(wrong.size))
-    return replace(one, b=b)
+    return replace(system, b=b)
 
 
 def test_held_out_rows_prefer_the_robust_fit_where_rows_are_spoiled():
-    made = [_spoiled(one, seed) for seed, one in enumerate(systems(noise=0.01))]
-    found = rule.select_from(made, PARAMS)
-    assert found.preferred == "robust"
-    errors = {name: np.abs(refit.xi - XI).max() for name, refit in found.refits.items()}
+    made = [_spoiled(index, seed) for seed, index in enumerate(systems(noise=0.01))]
+    selection = rule.select_from(made, PARAMS)
+    assert selection.preferred == "robust"
+    errors = {name: np.abs(refit.xi - XI).max() for name, refit in selection.refits.items()}
     assert errors["robust"] < 0.2 * errors["pooled"]
-    assert found.refits["robust"].risk < found.refits["pooled"].risk
-    np.testing.assert_array_equal(found.xi, found.refits["robust"].xi)
+    assert selection.refits["robust"].risk < selection.refits["pooled"].risk
+    np.testing.assert_array_equal(selection.xi, selection.refits["robust"].xi)
 
 
 def test_the_papers_refit_stays_available():
-    found = rule.select_from(systems(), PARAMS)
-    trace = found.trace
-    np.testing.assert_array_equal(found.refits["ridge"].xi, trace.xi[trace.winner])
-    ridge = found.with_refit("ridge")
-    assert ridge.coefficients == found.ridge_coefficients
-    assert ridge.support == found.support
+    selection = rule.select_from(systems(), PARAMS)
+    trace = selection.trace
+    np.testing.assert_array_equal(selection.refits["ridge"].xi, trace.xi[trace.winner])
+    ridge = selection.with_refit("ridge")
+    assert ridge.coefficients == selection.ridge_coefficients
+    assert ridge.support == selection.support
 
 
 def _uneven(seed: int = 0):
     """Systems whose rows have Gaussian errors of known variances over four decades."""
     rng, made, variances = np.random.default_rng(seed), [], []
-    for one in systems(noise=0.0):
-        deviation = 0.002 * np.abs(one.b).mean() * 10 ** rng.uniform(-1, 1, len(one.b))
-        made.append(replace(one, b=one.b + deviation * rng.standard_normal(len(one.b))))
+    for system in systems(noise=0.0):
+        deviation = 0.002 * np.abs(system.b).mean() * 10 ** rng.uniform(-1, 1, len(system.b))
+        made.append(replace(system, b=system.b + deviation * rng.standard_normal(len(system.b))))
         variances.append(deviation**2)
     return made, np.concatenate(variances)
 
 
 def test_known_variances_make_the_best_linear_fit():
     made, variances = _uneven()
-    plain, found = rule.select_from(made, PARAMS), rule.select_from(made, PARAMS, variances)
-    assert found.support == plain.support == ("u*u_x", "u_xx", "u_xxxx")
-    assert found.preferred.startswith("weighted")
+    plain, result = rule.select_from(made, PARAMS), rule.select_from(made, PARAMS, variances)
+    assert result.support == plain.support == ("u*u_x", "u_xx", "u_xxxx")
+    assert result.preferred.startswith("weighted")
     for name in ("ridge", "pooled", "robust"):
-        np.testing.assert_array_equal(found.refits[name].xi, plain.refits[name].xi)
+        np.testing.assert_array_equal(result.refits[name].xi, plain.refits[name].xi)
     A, b = refits.stack(made)
     floor = 1e-3 * np.median(variances)
     precision = np.diag(1 / (variances + floor))
     S = A[:, SUPPORT]
     expected = np.linalg.solve(S.T @ precision @ S, S.T @ precision @ b)
-    np.testing.assert_allclose(found.refits["weighted pooled"].xi[SUPPORT], expected, rtol=1e-8)
-    errors = {name: np.linalg.norm(refit.xi - XI) for name, refit in found.refits.items()}
+    np.testing.assert_allclose(result.refits["weighted pooled"].xi[SUPPORT], expected, rtol=1e-8)
+    errors = {name: np.linalg.norm(refit.xi - XI) for name, refit in result.refits.items()}
     assert errors["weighted pooled"] < 0.3 * errors["pooled"]
 
 
 def test_equal_variances_weigh_nothing():
     made = systems()
-    count = sum(len(one) for one in made)
-    found = rule.select_from(made, PARAMS, np.full(count, 3.0))
+    count = sum(len(record) for record in made)
+    selection = rule.select_from(made, PARAMS, np.full(count, 3.0))
     for name in ("pooled", "robust"):
-        np.testing.assert_allclose(found.refits[f"weighted {name}"].xi, found.refits[name].xi, rtol=1e-9)
+        np.testing.assert_allclose(
+            selection.refits[f"weighted {name}"].xi, selection.refits[name].xi, rtol=1e-9
+        )
     assert set(rule.select_from(made, PARAMS, np.zeros(count)).refits) == {"ridge", "pooled", "robust"}
 
 

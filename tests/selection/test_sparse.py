@@ -133,6 +133,6 @@ def test_stridge_unbiases_and_its_search_finds_the_plant():
     system = sparse.normalize(A, b)
     direct = system.physical(sparse.stridge(system, 0.4, 1e-3, 10))
     searched = system.physical(sparse.train_stridge(system, 1e-5, 0.05, 25, np.random.default_rng(0)))
-    for found in (direct, searched):
-        assert ((found != 0) == (xi != 0)).all()
-        np.testing.assert_allclose(found, xi, rtol=5e-3)
+    for entry in (direct, searched):
+        assert ((entry != 0) == (xi != 0)).all()
+        np.testing.assert_allclose(entry, xi, rtol=5e-3)

@@ -42,20 +42,20 @@ def by_hand(*supports: tuple[int, ...], counts: tuple[int, ...]) -> Candidates:
 
 
 def test_a_planted_equation_is_selected_with_its_trace():
-    found = rule.select_from(systems(), PARAMS)
-    assert found.support == ("u*u_x", "u_xx", "u_xxxx")
-    np.testing.assert_allclose(found.xi, XI, atol=0.02)
-    trace = found.trace
+    selection = rule.select_from(systems(), PARAMS)
+    assert selection.support == ("u*u_x", "u_xx", "u_xxxx")
+    np.testing.assert_allclose(selection.xi, XI, atol=0.02)
+    trace = selection.trace
     assert trace.candidates.proposals.shape == (12, 7)
     assert sum(trace.candidates.counts) == 84
     assert trace.risks.shape == (len(trace.eligible), 7)
-    assert set(found.recurrence) == set(LIBRARY.names)
-    assert found.recurrence["u_xx"] == 1.0
-    np.testing.assert_allclose(found.risks, trace.risks[trace.winner])
+    assert set(selection.recurrence) == set(LIBRARY.names)
+    assert selection.recurrence["u_xx"] == 1.0
+    np.testing.assert_allclose(selection.risks, trace.risks[trace.winner])
     assert "one standard error above the lowest" in trace.reason
-    assert abs(found.coefficients["u_xx"] + 1) < 3 * found.deviations["u_xx"]
-    assert str(found).startswith("u_t = -")
-    assert found._repr_latex_().startswith("$u_t = -")
+    assert abs(selection.coefficients["u_xx"] + 1) < 3 * selection.deviations["u_xx"]
+    assert str(selection).startswith("u_t = -")
+    assert selection._repr_latex_().startswith("$u_t = -")
 
 
 def test_recurrence_is_the_frequency_over_all_proposals():
@@ -71,9 +71,9 @@ def test_without_a_stable_support_all_are_eligible():
     pool = by_hand((1,), (2,), (3,), counts=(1, 1, 1))
     assert rule.filter_stable(pool, 0.5) == ((), (0, 1, 2), True)
     fit, *validation = systems()[:8]
-    found = rule.choose(pool, fit, validation, PARAMS)
-    assert found.trace.fallback
-    assert found.trace.reason.startswith("no support was stable")
+    selection = rule.choose(pool, fit, validation, PARAMS)
+    assert selection.trace.fallback
+    assert selection.trace.reason.startswith("no support was stable")
 
 
 def test_one_standard_error_by_hand():
@@ -97,9 +97,9 @@ def test_the_lexicographic_rule_prefers_small_then_low_then_frequent(monkeypatch
     lowest = np.array([0.7, 1.3] * 3 + [1.0])
     flat = np.ones(7)
     pool = by_hand((4, 5, 7), (4, 5), (4, 6), (5,), counts=(9, 1, 5, 1))
-    found = _choose(monkeypatch, pool, np.stack([lowest, 1.05 * flat, 1.04 * flat, 3 * flat]))
-    assert found.trace.admissible == (0, 1, 2)
-    assert found.trace.winner == 2, "of the two small ones the lower risk wins"
+    selection = _choose(monkeypatch, pool, np.stack([lowest, 1.05 * flat, 1.04 * flat, 3 * flat]))
+    assert selection.trace.admissible == (0, 1, 2)
+    assert selection.trace.winner == 2, "of the two small ones the lower risk wins"
     tied = _choose(monkeypatch, pool, np.stack([lowest, 1.04 * flat, 1.04 * flat, 3 * flat]))
     assert tied.trace.winner == 2, "at equal size and risk the more frequent wins"
     assert "generated most often" in tied.trace.reason
@@ -118,8 +118,8 @@ def test_refits_and_risks_are_the_formulas():
     np.testing.assert_allclose(xi[1][[1, 4]], expected, rtol=1e-10)
     risks = rule.validate(xi, validation, 1e-12)
     for row, coefficients in enumerate(xi):
-        for s, one in enumerate(validation):
-            by_definition = np.sum((one.A @ coefficients - one.b) ** 2) / (np.sum(one.b**2) + 1e-12)
+        for s, index in enumerate(validation):
+            by_definition = np.sum((index.A @ coefficients - index.b) ** 2) / (np.sum(index.b**2) + 1e-12)
             assert risks[row, s] == pytest.approx(by_definition)
 
 
@@ -135,24 +135,24 @@ def test_no_system_has_two_roles():
 
 
 def test_a_field_at_rest_has_the_empty_equation():
-    quiet = [replace(one, b=np.zeros_like(one.b)) for one in systems()]
-    found = rule.select_from(quiet, PARAMS)
-    assert found.support == ()
-    assert str(found) == "u_t = 0"
-    assert found.trace.candidates.supports == ((),)
-    assert (found.risks == 0).all()
+    quiet = [replace(entry, b=np.zeros_like(entry.b)) for entry in systems()]
+    selection = rule.select_from(quiet, PARAMS)
+    assert selection.support == ()
+    assert str(selection) == "u_t = 0"
+    assert selection.trace.candidates.supports == ((),)
+    assert (selection.risks == 0).all()
 
 
 def test_zero_and_dependent_columns_are_survived():
-    def spoil(one: WeakSystem) -> WeakSystem:
-        A = one.A.copy()
+    def spoil(system: WeakSystem) -> WeakSystem:
+        A = system.A.copy()
         A[:, 0] = 0.0
         A[:, 2] = A[:, 1]
-        return replace(one, A=A)
+        return replace(system, A=A)
 
-    found = rule.select_from([spoil(one) for one in systems()], PARAMS)
-    assert found.support == ("u*u_x", "u_xx", "u_xxxx")
-    assert found.recurrence["1"] == 0.0
+    selection = rule.select_from([spoil(entry) for entry in systems()], PARAMS)
+    assert selection.support == ("u*u_x", "u_xx", "u_xxxx")
+    assert selection.recurrence["1"] == 0.0
 
 
 @given(seed=st.integers(0, 200))
@@ -162,9 +162,11 @@ def test_the_support_ignores_units_and_row_order(seed):
     scales = 10.0 ** rng.uniform(-4, 4, 8)
     made = systems()
     moved = []
-    for one in made:
-        rows = rng.permutation(len(one))
-        moved.append(replace(one, A=(one.A * scales)[rows], b=one.b[rows], centers=one.centers[rows]))
+    for record in made:
+        rows = rng.permutation(len(record))
+        moved.append(
+            replace(record, A=(record.A * scales)[rows], b=record.b[rows], centers=record.centers[rows])
+        )
     before, after = rule.select_from(made, PARAMS), rule.select_from(moved, PARAMS)
     assert before.support == after.support
     assert before.trace.candidates.counts == after.trace.candidates.counts
@@ -182,9 +184,9 @@ def test_variants_share_the_pool_and_differ_in_the_rule():
     assert len(free.trace.eligible) == len(pool.supports)
     vote = rule.majority(pool, fit, PARAMS)
     assert set(vote.support) == {name for name, pi in zip(LIBRARY.names, pool.pi, strict=True) if pi > 0.5}
-    one = rule.single(generation[0], 2.0, PARAMS)
-    assert one.method == "stlsq 2"
-    assert set(one.support) == {LIBRARY.names[j] for j in pool.supports[pool.proposals[0, -1]]}
+    selection = rule.single(generation[0], 2.0, PARAMS)
+    assert selection.method == "stlsq 2"
+    assert set(selection.support) == {LIBRARY.names[j] for j in pool.supports[pool.proposals[0, -1]]}
 
 
 # Two waves with u_t = -2 u_x exactly; u_xx stays independent of u because the wave numbers differ.
@@ -195,12 +197,12 @@ WAVES = CallableField(
 
 
 def test_select_reads_the_equation_off_a_known_field():
-    found = select.select(WAVES, ["1", "u", "u^2", "u_x", "u_xx"])
-    assert found.support == ("u_x",)
-    assert found.coefficients["u_x"] == pytest.approx(-2, abs=1e-3)
+    selection = select.select(WAVES, ["1", "u", "u^2", "u_x", "u_xx"])
+    assert selection.support == ("u_x",)
+    assert selection.coefficients["u_x"] == pytest.approx(-2, abs=1e-3)
     other = select.select(WAVES, ["1", "u", "u^2", "u_x", "u_xx"], seed=7)
-    assert other.support == found.support
-    assert other.xi[3] != found.xi[3], "another seed draws other phases"
+    assert other.support == selection.support
+    assert other.xi[3] != selection.xi[3], "another seed draws other phases"
 
 
 def test_select_refuses_what_it_cannot_read():

@@ -94,8 +94,8 @@ def test_constants_are_annihilated(field, rng):
 def test_variations_keep_the_limits_and_reach_every_operator(rng):
     made = [random_tree(SYMBOLIC.trees, rng) for _ in range(300)]
     for _ in range(600):
-        one, other = (made[int(i)] for i in rng.integers(len(made), size=2))
-        made += [mutate(one, SYMBOLIC.trees, rng), crossover(one, other, SYMBOLIC.trees, rng)]
+        first, other = (made[int(i)] for i in rng.integers(len(made), size=2))
+        made += [mutate(first, SYMBOLIC.trees, rng), crossover(first, other, SYMBOLIC.trees, rng)]
     assert all(within_limits(tree, SYMBOLIC.trees) for tree in made)
     assert {tree.op for tree in made} == {"u", "c", "u^", "+", "-", "*", "/"}
     assert max(tree.nodes for tree in made) == SYMBOLIC.trees.max_nodes
@@ -104,31 +104,31 @@ def test_variations_keep_the_limits_and_reach_every_operator(rng):
 
 def test_a_search_never_loses_its_best_and_keeps_one_tree_per_family(field, rng):
     systems = run_systems(field, SYMBOLIC, rng)
-    found = search(systems.searches[0], SHORT, rng)
-    fitness = [generation.best_risk for generation in found.history]
+    outcome = search(systems.searches[0], SHORT, rng)
+    fitness = [generation.best_risk for generation in outcome.history]
     penalty = SYMBOLIC.evolution.search_penalty * SYMBOLIC.trees.max_nodes
     assert all(after <= before + penalty for before, after in pairwise(fitness))
-    assert len(found.history) == SHORT.evolution.generations + 1
-    families = [one.form.family for one in found.representatives.values()]
-    assert families == list(found.representatives)
-    risks = [one.proposal_risk for one in found.representatives.values()]
+    assert len(outcome.history) == SHORT.evolution.generations + 1
+    families = [entry.form.family for entry in outcome.representatives.values()]
+    assert families == list(outcome.representatives)
+    risks = [entry.proposal_risk for entry in outcome.representatives.values()]
     assert risks == sorted(risks)
 
 
 def test_the_same_seed_gives_the_same_run_and_another_seed_another(field):
-    one, same, other = (select_function(field, SHORT, np.random.default_rng(seed)) for seed in (3, 3, 4))
-    assert one.pool == same.pool
-    assert one.searches == same.searches
-    assert one.searches != other.searches
+    first, same, other = (select_function(field, SHORT, np.random.default_rng(seed)) for seed in (3, 3, 4))
+    assert first.pool == same.pool
+    assert first.searches == same.searches
+    assert first.searches != other.searches
 
 
 def test_the_power_law_is_recovered_from_an_exact_field(wave):
-    found = select_function(wave, SHORT, np.random.default_rng(0))
-    assert found.chosen.form.family == POWER_LAW
-    kappa, m = power_law(found.chosen.form)
+    selection = select_function(wave, SHORT, np.random.default_rng(0))
+    assert selection.chosen.form.family == POWER_LAW
+    kappa, m = power_law(selection.chosen.form)
     assert kappa == pytest.approx(KAPPA, rel=1e-4)
     assert m == pytest.approx(M, rel=1e-4)
-    assert found.chosen.risk < 1e-8
+    assert selection.chosen.risk < 1e-8
 
 
 def test_the_refit_leaves_the_grid_and_stays_within_bounds(wave, rng):
@@ -141,21 +141,21 @@ def test_the_refit_leaves_the_grid_and_stays_within_bounds(wave, rng):
 
 
 def test_the_pool_is_limited_and_ordered_by_the_penalized_risk(field, rng):
-    found = select_function(field, SHORT, rng)
+    selection = select_function(field, SHORT, rng)
     limits = SYMBOLIC.continuous
-    assert 2 < len(found.pool) <= limits.candidates
-    assert all(one.form.parameters.size <= limits.max_parameters for one in found.pool)
-    assert len({one.form.family for one in found.pool}) == len(found.pool)
-    scores = [one.score(limits.penalty) for one in found.pool]
+    assert 2 < len(selection.pool) <= limits.candidates
+    assert all(candidate.form.parameters.size <= limits.max_parameters for candidate in selection.pool)
+    assert len({candidate.form.family for candidate in selection.pool}) == len(selection.pool)
+    scores = [candidate.score(limits.penalty) for candidate in selection.pool]
     assert scores == sorted(scores)
-    assert all(len(one.risks) == limits.validations for one in found.pool)
+    assert all(len(candidate.risks) == limits.validations for candidate in selection.pool)
 
 
 def test_a_penalty_of_zero_prefers_the_lowest_risk(field, rng):
     systems = run_systems(field, SYMBOLIC, rng)
-    pool = merge(tuple(search(one, SHORT, rng) for one in systems.searches), SYMBOLIC)
+    pool = merge(tuple(search(entry, SHORT, rng) for entry in systems.searches), SYMBOLIC)
     free = replace(SYMBOLIC, continuous=replace(SYMBOLIC.continuous, penalty=0.0))
-    risks = [one.risk for one in choose(pool, systems, free)]
+    risks = [entry.risk for entry in choose(pool, systems, free)]
     assert risks == sorted(risks)
     assert (
         choose(pool, systems, SYMBOLIC)[0].form.complexity <= choose(pool, systems, free)[0].form.complexity
@@ -192,12 +192,12 @@ def test_tangents_are_derivatives_of_the_solution(noisy):
 @pytest.mark.slow
 def test_a_thawed_law_lies_within_its_errors_and_leaves_the_noise(noisy):
     params = SymbolicRunParams(FieldParams("kernel"), SHORT, THAW)
-    found = discover_function(noisy, params, np.random.default_rng(42))
-    error = np.array(found.power_law) - (KAPPA, M)
-    assert (np.abs(error) < 3 * found.thawed.deviations).all()
+    selection = discover_function(noisy, params, np.random.default_rng(42))
+    error = np.array(selection.power_law) - (KAPPA, M)
+    assert (np.abs(error) < 3 * selection.thawed.deviations).all()
     noise = 0.05 * fts.simulate("diffusion").u.std()
-    assert found.thawed.misfit == pytest.approx(noise, rel=0.05)
-    assert found.equation.terms[0].q.degree == found.power_law[1]
+    assert selection.thawed.misfit == pytest.approx(noise, rel=0.05)
+    assert selection.equation.terms[0].q.degree == selection.power_law[1]
 
 
 def test_thawing_needs_a_periodic_axis(wave, noisy):
@@ -224,8 +224,8 @@ def test_weighting_finds_an_exact_law_whatever_the_field_may_miss(wave, rng):
         for a, s in bumps
     ]
     start = canonical(read("0.12 * u^1.6"))
-    found = generalized_least_squares(start, wave, draws, SYMBOLIC, WEIGH, rng)
-    assert power_law(found) == pytest.approx((KAPPA, M), rel=2e-3)
+    refitted = generalized_least_squares(start, wave, draws, SYMBOLIC, WEIGH, rng)
+    assert power_law(refitted) == pytest.approx((KAPPA, M), rel=2e-3)
     with pytest.raises(ValueError, match="no covariance"):
         generalized_least_squares(start, wave, draws[:1], SYMBOLIC, WEIGH, rng)
 
@@ -317,6 +317,6 @@ def test_the_chapters_table_holds_our_rows_and_the_published_ones():
     assert ("published", "5%", "5", "0.0976 ± 0.0026", "1.682 ± 0.116") in rows
     assert len(figures.functions(runs).axes) == 6
     assert len(figures.curves(runs).axes) == len(figures.exponents_by_refit(runs).axes) == 3
-    started, ended = np.array(figures.refitted_exponents(one for one in runs if one.row == "paper")).T
+    started, ended = np.array(figures.refitted_exponents(run for run in runs if run.row == "paper")).T
     assert started.size == 15
     assert np.abs(ended - M).mean() < np.abs(started - M).mean()

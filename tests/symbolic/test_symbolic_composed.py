@@ -35,23 +35,25 @@ def system():
 
 
 def test_columns_of_both_operators_make_up_the_left_hand_side():
-    one = system()
-    right = 0.1 * one.column(one.states, 2) - 0.7 * one.column(one.states, 0)
-    np.testing.assert_allclose(right, one.b, atol=1e-5 * np.abs(one.b).max())  # of the quadrature
+    weak_system = system()
+    right = 0.1 * weak_system.column(weak_system.states, 2) - 0.7 * weak_system.column(weak_system.states, 0)
+    np.testing.assert_allclose(
+        right, weak_system.b, atol=1e-5 * np.abs(weak_system.b).max()
+    )  # of the quadrature
 
 
 def test_projecting_the_other_function_out_leaves_an_equation_with_one():
-    one = system()
-    alone = project_out(one, 2, [0], COMPOSED.stand_in)
+    weak_system = system()
+    alone = project_out(weak_system, 2, [0], COMPOSED.stand_in)
     # u itself lies in the splines, so what is left of b is explained by 0.1 u behind D_xx and nothing else.
-    assert alone.scale(one.states) == pytest.approx(0.1, rel=1e-4)
-    assert alone.risk(0.1 * one.states) < 1e-8
+    assert alone.scale(weak_system.states) == pytest.approx(0.1, rel=1e-4)
+    assert alone.risk(0.1 * weak_system.states) < 1e-8
     # Without the projection the same column explains less and its factor is wrong.
-    blind = project_out(one, 2, [], COMPOSED.stand_in)
-    assert abs(blind.scale(one.states) - 0.1) > 1e-3
+    blind = project_out(weak_system, 2, [], COMPOSED.stand_in)
+    assert abs(blind.scale(weak_system.states) - 0.1) > 1e-3
     # Nothing of the other function's columns is left in the system.
-    stand_in = one.column(np.cos(one.states), 0)
-    assert np.abs(stand_in @ alone.b) < 1e-4 * np.linalg.norm(stand_in) * np.linalg.norm(one.b)
+    stand_in = weak_system.column(np.cos(weak_system.states), 0)
+    assert np.abs(stand_in @ alone.b) < 1e-4 * np.linalg.norm(stand_in) * np.linalg.norm(weak_system.b)
 
 
 def test_the_joint_fit_finds_all_numbers_from_a_poor_start():

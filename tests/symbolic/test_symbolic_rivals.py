@@ -63,9 +63,9 @@ def test_the_target_does_not_see_a_constant_and_follows_a_change_of_units():
     def faster(x: np.ndarray, t: np.ndarray) -> np.ndarray:
         return 10 * heat(x, t)
 
-    one, ten = (spline_target(CallableField(f, DOMAIN), TARGET) for f in (heat, faster))
-    np.testing.assert_allclose(ten.u, 10 * one.u)
-    np.testing.assert_allclose(ten.q, 10 * one.q, atol=1e-5)
+    first, ten = (spline_target(CallableField(f, DOMAIN), TARGET) for f in (heat, faster))
+    np.testing.assert_allclose(ten.u, 10 * first.u)
+    np.testing.assert_allclose(ten.q, 10 * first.q, atol=1e-5)
 
 
 def test_splines_sum_to_one_and_go_on_beyond_their_knots():
@@ -108,12 +108,12 @@ def test_the_fit_of_scale_and_offset_is_least_squares():
 
 def test_fronts_and_pysr_rules_against_a_table_worked_out_by_hand():
     q = read_function("u")
-    found = [
+    result = [
         FrontMember(q, size, error)
         for size, error in [(3, 1e-2), (1, 1.0), (5, 9e-3), (5, 8.9e-3), (7, 1e-2)]
     ]
-    front = pareto(found)
-    assert [(one.size, one.error) for one in front] == [(1, 1.0), (3, 1e-2), (5, 8.9e-3)]
+    front = pareto(result)
+    assert [(entry.size, entry.error) for entry in front] == [(1, 1.0), (3, 1e-2), (5, 8.9e-3)]
     # log(100)/2 for the second, log(1.12)/2 for the third: within 1.5 of the least error both stand.
     assert choose_from(front, "score") == choose_from(front, "best") == front[1]
     closer = (*front[:2], FrontMember(q, 5, 5e-3))
@@ -140,7 +140,7 @@ def test_a_front_takes_only_functions_with_constant_exponents():
     target = power_target()
     texts = {"(2 * u) ^ (0.3 * u)": 3, "1.5 * u": 1, "(0.2 * u) ^ 1.73": 3, "0.7": 1}
     front = front_of(texts, target)
-    assert [one.size for one in front] == [1, 3]
+    assert [entry.size for entry in front] == [1, 3]
     assert form_of(choose_from(front, "score").q).parameters == pytest.approx([0.1, 1.73])
 
 

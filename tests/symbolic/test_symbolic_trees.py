@@ -115,9 +115,9 @@ EQUAL = [
 ]
 
 
-@pytest.mark.parametrize(("one", "other"), EQUAL)
-def test_trees_equal_up_to_scale_and_constant_share_one_form(one, other):
-    first, second = canonical(read(one)), canonical(read(other))
+@pytest.mark.parametrize(("text", "other"), EQUAL)
+def test_trees_equal_up_to_scale_and_constant_share_one_form(text, other):
+    first, second = canonical(read(text)), canonical(read(other))
     assert first is not None
     assert second is not None
     assert first.family == second.family
@@ -160,9 +160,9 @@ def test_every_order_of_a_sum_or_product_is_one_family(rng):
     for _ in range(200):
         tree = wild_tree(rng, 3)
         flipped = _flipped(tree)
-        one, other = canonical(tree), canonical(flipped)
-        assert (one is None) == (other is None)
-        assert one is None or one.family == other.family
+        first, other = canonical(tree), canonical(flipped)
+        assert (first is None) == (other is None)
+        assert first is None or first.family == other.family
 
 
 def test_the_jacobian_is_the_derivative(rng):

@@ -99,13 +99,13 @@ def test_coefficients_reach_the_noise_and_their_errors_are_honest(rng):
     xi = np.array([0, 0, 0, 0, -0.8, 0.15, 0, 0])
     whole = resolved_record(field, observations, field.made.noise_estimate, FORECAST)
     record = shooting_windows(whole, field, observations, 1, 96)
-    found = fit_trajectory(record, LIBRARY, xi)
-    assert found is not None
-    errors = standard_errors(found)[[4, 5]]
+    fitted = fit_trajectory(record, LIBRARY, xi)
+    assert fitted is not None
+    errors = standard_errors(fitted)[[4, 5]]
     assert np.all(errors < 0.05)
-    assert np.abs(found.xi[[4, 5]] - [-1.0, 0.1]) == pytest.approx([0, 0], abs=4 * errors.max())
-    assert found.misfit == pytest.approx(0.1 * observations.y.std(), rel=0.15)
-    assert max(abs(value) / error for value, error in score_tests(found).values()) < 4
+    assert np.abs(fitted.xi[[4, 5]] - [-1.0, 0.1]) == pytest.approx([0, 0], abs=4 * errors.max())
+    assert fitted.misfit == pytest.approx(0.1 * observations.y.std(), rel=0.15)
+    assert max(abs(value) / error for value, error in score_tests(fitted).values()) < 4
 
 
 def _equation(text):
@@ -114,24 +114,24 @@ def _equation(text):
 
 def test_the_equation_comes_back_with_the_noise_and_wants_nothing(rng):
     field, observations = _field_and_samples(rng, 0.05)
-    found = thaw_equation(Fit(observations, field), _equation("u_t = -0.8 u*u_x + 0.15 u_xx"), LIBRARY)
-    assert found.windows == 1
-    assert found.wanted == {}
-    assert found.misfit == pytest.approx(0.05 * observations.y.std(), rel=0.15)
+    thawed = thaw_equation(Fit(observations, field), _equation("u_t = -0.8 u*u_x + 0.15 u_xx"), LIBRARY)
+    assert thawed.windows == 1
+    assert thawed.wanted == {}
+    assert thawed.misfit == pytest.approx(0.05 * observations.y.std(), rel=0.15)
     for name, true in (("u*u_x", -1.0), ("u_xx", 0.1)):
         (value,) = (
             c
-            for t, c in zip(found.equation.terms, found.equation.coefficients, strict=True)
+            for t, c in zip(thawed.equation.terms, thawed.equation.coefficients, strict=True)
             if str(t) == name
         )
-        assert abs(value - true) < 4 * found.standard_errors[name]
-    assert "misses the samples by" in str(found)
+        assert abs(value - true) < 4 * thawed.standard_errors[name]
+    assert "misses the samples by" in str(thawed)
 
 
 def test_a_missing_term_is_asked_for(rng):
     field, observations = _field_and_samples(rng, 0.05)
-    found = thaw_equation(Fit(observations, field), _equation("u_t = 0.15 u_xx"), LIBRARY)
-    assert found.misfit > 2 * found.noise or "u*u_x" in found.wanted
+    thawed = thaw_equation(Fit(observations, field), _equation("u_t = 0.15 u_xx"), LIBRARY)
+    assert thawed.misfit > 2 * thawed.noise or "u*u_x" in thawed.wanted
 
 
 def test_windows_share_the_samples_without_counting_one_twice(rng):
@@ -140,9 +140,9 @@ def test_windows_share_the_samples_without_counting_one_twice(rng):
     for count in (1, 2, 4):
         divided = shooting_windows(record, field, observations, count, 24)
         assert divided.samples == len(observations)
-        read = [np.concatenate(one.read) for one in divided.windows]
+        read = [np.concatenate(window.read) for window in divided.windows]
         assert all(
-            set(rows) == set(range(len(one.y))) for rows, one in zip(read, divided.windows, strict=True)
+            set(rows) == set(range(len(first.y))) for rows, first in zip(read, divided.windows, strict=True)
         )
 
 
@@ -171,10 +171,10 @@ def test_a_wave_of_noise_says_nothing_of_derivatives(rng):
     record = resolved_record(field, observations, field.made.noise_estimate, FORECAST)
     assert record is not None
     assert record.waves > 1
-    found = fit_trajectory(shooting_windows(record, field, observations, 1, 96), LIBRARY, _xi(u_x=-2.0))
-    assert found is not None
+    fitted = fit_trajectory(shooting_windows(record, field, observations, 1, 96), LIBRARY, _xi(u_x=-2.0))
+    assert fitted is not None
     third = LIBRARY.index("u_xxx")
-    value, error = score_tests(found)[third]
+    value, error = score_tests(fitted)[third]
     assert (value, error) == (0.0, np.inf)
 
 
@@ -189,24 +189,24 @@ def test_the_samples_choose_between_supports(rng):
     field, observations = _field_and_samples(rng, 0.05)
     steps = []
     start = [_xi(u_x=-0.5, u_xx=0.1)]
-    found = compare_supports(Fit(observations, field), LIBRARY, start, FORECAST, lambda: steps.append(1))
-    assert len(steps) >= len(found.fits)
-    assert found.best.support == (4, 5)
-    assert found.fits[0].misfit <= min(one.misfit for one in found.fits) * 1.01
-    others = [i for i, one in enumerate(found.fits) if not {4, 5} <= set(one.support)]
+    comparison = compare_supports(Fit(observations, field), LIBRARY, start, FORECAST, lambda: steps.append(1))
+    assert len(steps) >= len(comparison.fits)
+    assert comparison.best.support == (4, 5)
+    assert comparison.fits[0].misfit <= min(fit.misfit for fit in comparison.fits) * 1.01
+    others = [i for i, index in enumerate(comparison.fits) if not {4, 5} <= set(index.support)]
     assert others
-    assert min(found.gap(i) for i in others) > 10
-    assert found.preferring(others[0]).best is found.fits[others[0]]
+    assert min(comparison.gap(i) for i in others) > 10
+    assert comparison.preferring(others[0]).best is comparison.fits[others[0]]
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.3, 1.0])
 def test_noise_does_not_cut_the_record_into_stretches(noise, rng):
     field, observations = _field_and_samples(rng, noise, sensors=60)
-    record, (found,) = multiple_shooting(
+    record, (fitted,) = multiple_shooting(
         Fit(observations, field), LIBRARY, [_xi(**{"u*u_x": -0.9, "u_xx": 0.12})], FORECAST
     )
     assert len(record.windows) == 1
-    assert np.all(np.abs(found.xi - BURGERS) <= 4 * standard_errors(found))
+    assert np.all(np.abs(fitted.xi - BURGERS) <= 4 * standard_errors(fitted))
 
 
 def test_part_of_a_long_record_is_followed_within_the_budget(rng):

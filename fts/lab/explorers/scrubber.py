@@ -15,7 +15,7 @@ from matplotlib.gridspec import GridSpec
 
 from fts import containers
 from fts.equations.equation import Equation
-from fts.explorers.explorer import Explorer, Payload, box_values, count, field_key, term_values, true_places
+from fts.explorers.explorer import Explorer, Payload, box_values, count, field_key, term_values, true_indices
 from fts.fields.frozen import FrozenField, load_field
 from fts.lab.figures.paths import f1_line
 from fts.lab.figures.samples import SEPARABLE, TRAVELLING
@@ -239,7 +239,7 @@ def _info(entry: Problem, truth: np.ndarray) -> dict[str, Any]:
         "lowest": float(truth.min()),
         "highest": float(truth.max()),
         "library": [term_values(term) for term in entry.library],
-        "truth": true_places(entry.equation, entry.library),
+        "truth": true_indices(entry.equation, entry.library),
     }
 
 

@@ -1,4 +1,4 @@
-"""Figures and tables of the chapter on your own data: a verdict and its rivals, and whether to believe it."""
+"""Figures and tables of the chapter on your own data: a verdict, its rivals and its calibration."""
 
 import itertools
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ def rivals(result: Discovery) -> Figure:
 
 
 def scores_of_missing_terms(followed: ThawedEquation, offered: Sequence[str]) -> Figure:
-    """How many standard errors from zero the terms left out are that the samples ask for."""
+    """How many standard errors from zero the significant terms left out are."""
     ranked = sorted(followed.wanted.items(), key=lambda pair: pair[1])
     names = [f"${parse_term(name).latex}$" for name, _ in ranked]
     colors = [_COLORS["ambiguous" if name in offered else "not identifiable"] for name, _ in ranked]

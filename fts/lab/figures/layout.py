@@ -69,8 +69,8 @@ def call_in_time(layout: Layout, trace: CallTrace) -> Figure:
 
 def _worked(trace: CallTrace, name: str, moments: np.ndarray) -> np.ndarray:
     """Seconds that a line has worked by each moment."""
-    stops = np.array([stop for *_, stop in trace.stretches])
-    spent = np.array([stop - start if line == name else 0.0 for line, start, stop in trace.stretches])
+    stops = np.array([stop for *_, stop in trace.intervals])
+    spent = np.array([stop - start if line == name else 0.0 for line, start, stop in trace.intervals])
     return np.interp(moments, [0.0, *stops], [0.0, *spent.cumsum()])
 
 

@@ -86,7 +86,7 @@ def _columns(setting: Setting, runs: Mapping[int, SupportPath]) -> list[tuple[Se
 
 
 def f1_line(ax: Axes, path: SupportPath, *, label: bool = False, zoom: Zoom | None = None) -> None:
-    """F1 as it was, unsmoothed; exact stretches green, a star at the first, a circle at the end."""
+    """F1 as it was, unsmoothed; exact intervals green, a star at the first, a circle at the end."""
     since, f1 = support_f1(path)
     summary = summarize_path(path)
     ax.step(np.append(since, path.end) / path.end, np.append(f1, f1[-1]), where="post", color=INK, lw=0.9)
@@ -110,8 +110,8 @@ def describe_training(path: SupportPath) -> str:
     summary = summarize_path(path)
     when = f"best F1 on the way {best(path):.2f}"
     if summary.first is not None:
-        stretches = f"{len(summary.intervals)} stretches" if len(summary.intervals) > 1 else "one stretch"
-        when = f"first exact at step {summary.first:,}, in {stretches}"
+        intervals = f"{len(summary.intervals)} intervals" if len(summary.intervals) > 1 else "one interval"
+        when = f"first exact at step {summary.first:,}, in {intervals}"
     return f"seed {path.about['seed']}, {_WORDS[summary.behavior]}: {when}; step {path.end:,}: {_ended(path)}"
 
 
@@ -158,7 +158,7 @@ def missing(paths: Mapping[Setting, Mapping[int, SupportPath]]) -> dict[str, lis
 
 
 def stopping_table(paths: Mapping[Setting, Mapping[int, SupportPath]]) -> Table:
-    """How often each stopping rule, which knows no truth, reports the exact support."""
+    """How often each stopping rule, applied without the truth, reports the exact support."""
     lines = []
     for setting, runs in paths.items():
         got = counts([summarize_path(path) for path in runs.values()])

@@ -40,8 +40,8 @@ class Attenuation:
 
     noise: tuple[float, ...]
     terms: tuple[str, ...]  # of the true equation
-    one: Float[np.ndarray, "n terms"]
-    two: Float[np.ndarray, "n terms"]
+    one_field: Float[np.ndarray, "n terms"]
+    two_fields: Float[np.ndarray, "n terms"]
     right: Float[np.ndarray, "n 4"]  # share and standard error by two fields, then by one
     wrong: Float[np.ndarray, "n 4"]
 
@@ -55,12 +55,14 @@ def attenuation(
     library = Library((*true, *(term for term in map(parse_term, wrong) if term not in true)))
     inside, other = tuple(range(len(true))), tuple(library.index(text) for text in wrong)
     slopes, risks = [], []
-    for two in noise_levels(name, library, levels, seed, params).values():
-        one = CrossMoments(library, two.within, two.within, two.norms)
-        both = (one, two)
+    for split in noise_levels(name, library, levels, seed, params).values():
+        single = CrossMoments(library, split.within, split.within, split.norms)
+        both = (single, split)
         fits = [each.physical(inside, instrumental.fit(each.cross, inside)) for each in both]
         slopes.append([fit[list(inside)] for fit in fits])
-        shares = ((instrumental.unexplained(each, terms) for each in (two, one)) for terms in (inside, other))
+        shares = (
+            (instrumental.unexplained(each, terms) for each in (split, single)) for terms in (inside, other)
+        )
         risks.append([[*first, *second] for first, second in shares])
     table, shares = np.array(slopes) / np.asarray(entry.equation.coefficients), np.array(risks)
     names = tuple(f"${term.latex}$" for term in true)
@@ -84,7 +86,10 @@ def noise_levels(
 def slopes(measured: Attenuation) -> Figure:
     """Coefficients over their true values against the noise, from one field and from two."""
     figure, ax = canvas(0.6)
-    for values, color, label in ((measured.one, _ONE, _FIELDS[0]), (measured.two, _TWO, _FIELDS[1])):
+    for values, color, label in (
+        (measured.one_field, _ONE, _FIELDS[0]),
+        (measured.two_fields, _TWO, _FIELDS[1]),
+    ):
         for j, term in enumerate(measured.terms):
             ax.plot(measured.noise, values[:, j], color=color, marker=_MARKERS[j], label=f"{label}, {term}")
     ax.axhline(1.0, color=INK, linestyle=":")

@@ -1,6 +1,6 @@
 """Are claims of certainty calibrated? Verdicts on drawn problems, deviations of the field on drawn layouts.
 
-Verdicts: is "identified" to be believed, on problems nobody tuned for? Fields: how often does the error stay
+Verdicts: how often is "identified" wrong, on problems nobody tuned for? Fields: how often does the error stay
 within k posterior deviations, on held-out draws? Settings are decided on seeds of the development ranges;
 those of the others are run once per configuration.
 """
