@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -15,18 +17,26 @@ from fts import containers
 from fts.lab.studies import records
 from fts.lab.studies.records import RunRecord
 
-# A writer that acknowledges each record on stdout once `append` has returned.
+# Writes as many records as each line says in a process of its own, which gives its number, then the number of
+# each record once `append` has returned. The package is imported once.
 WRITER = """
-import sys
+import os, sys
 from pathlib import Path
 from fts.lab.studies.records import RunRecord, append
-path, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 print("ready", flush=True)
-sys.stdin.readline()
-for i in range(count):
-    asked = "study", "ks", "S20", name, "svws", i, 0.0, {"i": i}, "generated"
-    append(path, RunRecord(*asked, {"u": 1.0 / (i + 1)}))
-    print(i, flush=True)
+for line in sys.stdin:
+    if child := os.fork():
+        os.waitpid(child, 0)
+        print("ended", flush=True)
+        continue
+    print(os.getpid(), flush=True)
+    name, count = line.split()
+    for i in range(int(count)):
+        task = "study", "ks", "S20", name, "svws", i, 0.0, {"i": i}, "generated"
+        append(Path(sys.argv[1]), RunRecord(*task, {"u": 1.0 / (i + 1)}))
+        sys.stdout.write(f"{i}\\n")  # at once, so that no number is cut
+        sys.stdout.flush()
+    os._exit(0)
 """
 
 
@@ -37,16 +47,19 @@ def record(seed: int, **changes) -> RunRecord:
     )
 
 
-def writer(path: Path, name: str, count: int) -> subprocess.Popen:
-    process = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(path), name, str(count)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
-    assert process.stdout.readline() == "ready\n"
-    return process
+@contextmanager
+def writer(path: Path) -> Iterator[subprocess.Popen]:
+    command = [sys.executable, "-c", WRITER, str(path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
+    with subprocess.Popen(command, **pipes) as process:
+        assert process.stdout.readline() == "ready\n"
+        yield process
+        process.stdin.close()
+
+
+def written(process: subprocess.Popen) -> list[int]:
+    """Numbers of the acknowledged records, once their writer has ended."""
+    return [int(line) for line in iter(process.stdout.readline, "ended\n")]
 
 
 def test_records_come_back_as_they_were(tmp_path):
@@ -139,29 +152,27 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path):
     path = tmp_path / "study.jsonl"
     rng = np.random.default_rng(1)
     acknowledged: list[tuple[str, int]] = []
-    for trial in range(20):
-        process = writer(path, f"writer {trial}", 1000)
-        process.stdin.write("go\n")
-        process.stdin.flush()
-        time.sleep(float(rng.uniform(0.0, 0.03)))
-        os.kill(process.pid, signal.SIGKILL)
-        reported, _ = process.communicate()
-        acknowledged += [(f"writer {trial}", int(line)) for line in reported.split()]
-        if path.exists():
-            present = {(entry.row, entry.seed) for entry in records.read(path)}
-            assert present >= set(acknowledged)
+    with writer(path) as process:
+        for trial in range(20):
+            process.stdin.write(f"writer-{trial} 1000\n")
+            pid = int(process.stdout.readline())
+            time.sleep(float(rng.uniform(0.0, 0.03)))
+            os.kill(pid, signal.SIGKILL)
+            acknowledged += [(f"writer-{trial}", number) for number in written(process)]
+            if path.exists():
+                present = {(record.row, record.seed) for record in records.read(path)}
+                assert present >= set(acknowledged)
     assert acknowledged, "no writer lived long enough for the test to mean anything"
 
 
 def test_two_writers_at_once_both_arrive(tmp_path):
     path = tmp_path / "study.jsonl"
-    both = [writer(path, name, 25) for name in ("first", "second")]
-    for process in both:
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    for process in both:
-        process.communicate()
-        assert process.returncode == 0
+    with writer(path) as first, writer(path) as second:
+        first.stdin.write("first 25\n")
+        second.stdin.write("second 25\n")
+        for process in (first, second):
+            assert process.stdout.readline()
+            assert written(process) == list(range(25))
     result = [(entry.row, entry.seed) for entry in records.read(path)]
     assert sorted(result) == [(name, i) for name in ("first", "second") for i in range(25)]
 
