@@ -1,6 +1,7 @@
 """Training: the paper's counts, gradients, schedules and stops; what is frozen is what was trained."""
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -378,12 +379,17 @@ def test_slow_features_differ_in_time_alone() -> None:
     assert ratio[0] < 0.5
 
 
+@cache
+def _benchmark(problem: str) -> Observations:
+    return observe(simulate(problem), "S20", seed=42)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("problem", ["kdv", "ks", "ad"])
 @pytest.mark.parametrize("variant", paper.VARIANTS)
 def test_variants_learn_the_benchmarks(problem, variant) -> None:
-    observations = observe(simulate(problem), "S20", seed=42)
-    schedule = {"epochs": 120, "background_epochs": 20, "ramp_start": 30, "ramp_length": 40}
+    observations = _benchmark(problem)
+    schedule = {"epochs": 40, "background_epochs": 7, "ramp_start": 10, "ramp_length": 13}
     params = changed(PAPER[problem].adapter, learning_rate=3e-3, **schedule)
     field = paper.fit_variant(observations, variant, params, progress=False)
     assert field.made.history.error < field.made.history.losses[0][1]

@@ -1,6 +1,7 @@
 """Several components, inputs and experiments: the right equations on reference problems, and refusals."""
 
 import dataclasses
+from functools import cache
 
 import pytest
 
@@ -21,7 +22,8 @@ from fts.problems.systems import (
 SEED = DEVELOPMENT_SEEDS[0]
 
 
-def discovered(name: str, noise: float, **options) -> tuple[SystemDiscovery, dict[str, Equation]]:
+@cache
+def discovered(name: str, noise: float) -> tuple[SystemDiscovery, dict[str, Equation]]:
     """What is discovered on a fifth of the sensors, and the truth."""
     problem = system_problem(name)
     samples = observe_system(simulate_system(name, SEED), noise=noise, seed=SEED)
@@ -29,7 +31,7 @@ def discovered(name: str, noise: float, **options) -> tuple[SystemDiscovery, dic
     truth = {c: Equation.parse(text, states) for c, text in problem.truth.items()}
     inputs = problem.functions or tuple(problem.inputs)
     target = problem.target if len(problem.components) == 1 else None
-    result = discover(samples, problem.library, inputs=inputs, target=target, progress=False, **options)
+    result = discover(samples, problem.library, inputs=inputs, target=target, progress=False)
     assert isinstance(result, SystemDiscovery)
     return result, truth
 
@@ -57,7 +59,7 @@ def test_a_table_with_named_columns_gives_one_equation_each() -> None:
     columns = {"u": "height", "v": "speed", "x": "place"}
     library = system_problem("schroedinger").library
     result = fts.discover(table, library, columns=columns, domain=u.domain, progress=False)
-    same = fts.discover(samples, library, progress=False)
+    same, _ = discovered("schroedinger", 0.0)
     assert {name: str(equation) for name, equation in result.equations.items()} == {
         name: str(equation) for name, equation in same.equations.items()
     }
