@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from test_pde_find import DOMAIN, LIBRARY, observed
 
 from fts.baselines import stridge
 from fts.baselines.regressions import WSINDY, WSINDyParams, wsindy
@@ -11,27 +12,15 @@ from fts.baselines.spectral import SPECTRAL, reconstruct
 from fts.baselines.stridge import STRidgeParams, WeakRegressionParams
 from fts.domain import Domain
 from fts.equations.terms import Library
-from fts.observations import Observations
 from fts.params.types import WeakParams, named
 from fts.selection import sparse
 from fts.selection.selection import Selection
 from fts.weak.assembly import assemble
 from fts.weak.test_functions import patch_centers, phases
 
-LIBRARY = Library.parse(["1", "u", "u^2", "u*u_x", "u_x", "u_xx"])
-DOMAIN = Domain((0.0,), (2 * np.pi,), 0.0, 3.0, (True,))
 WEAK = WeakParams(half_widths=(1.0, 0.4), patches=(10, 8), nodes=(30, 20), power=8)
 STRIDGE = STRidgeParams(threshold=0.2, ridge=1e-5, max_iterations=20, refit_ridge=1e-8)
 PARAMS = WSINDyParams(SPECTRAL, WeakRegressionParams(WEAK, 0.05, STRIDGE))
-
-
-def observed(domain: Domain = DOMAIN, stretch: float = 1.0) -> Observations:
-    """u_t = -2 stretch u_x on a line `stretch` times as long, with one percent of noise."""
-    x, t = np.arange(40) * 2 * np.pi / 40, np.linspace(0.0, 3.0, 60)
-    z = x[:, None] - 2 * t
-    y = np.sin(z) + 0.5 * np.cos(2 * z) + 0.2 * np.sin(3 * z)
-    y += 0.01 * np.random.default_rng(7).standard_normal(y.shape)
-    return Observations(np.repeat(stretch * x, 60)[:, None], np.tile(t, 40), y.ravel(), domain)
 
 
 def find(params: WSINDyParams = PARAMS, library: Library = LIBRARY, seed: int = 2) -> Selection:

@@ -160,6 +160,14 @@ def _values() -> Iterator[tuple[str, bytes]]:
     yield "repeated-samples.csv", table([*good_rows(), *(f"{row}1" for row in good_rows())])  # other values
 
 
+def _cut(suffix: str, whole: bytes, parts: list[float]) -> Iterator[tuple[str, bytes]]:
+    """Nothing, another format under the name, and the first part of a file."""
+    yield f"empty.{suffix}", b""
+    yield f"text.{suffix}", table(good_rows())
+    for number, part in enumerate(parts):
+        yield f"truncated-{number}.{suffix}", whole[: int(part * len(whole))]
+
+
 def _npz() -> Iterator[tuple[str, bytes]]:
     bad = {
         "complex": U + 1j,
@@ -192,11 +200,8 @@ def _npz() -> Iterator[tuple[str, bytes]]:
 
 def _npz_bytes() -> Iterator[tuple[str, bytes]]:
     whole = npz(**GOOD)
-    yield "empty.npz", b""
-    yield "text.npz", table(good_rows())
+    yield from _cut("npz", whole, [0.1, 0.3, 0.5, 0.7, 0.9, 0.99])
     yield "npy.npz", whole[whole.index(b"\x93NUMPY") :]
-    for number, part in enumerate([0.1, 0.3, 0.5, 0.7, 0.9, 0.99]):
-        yield f"truncated-{number}.npz", whole[: int(part * len(whole))]
     rng = np.random.default_rng(7)
     # Bytes of the numbers and of the names: a flip there is found by the checksum or the missing name.
     for number in range(12):
@@ -279,10 +284,7 @@ def _declared(archive: bytes, packed: int, unpacked: int) -> bytes:
 
 def _mat() -> Iterator[tuple[str, bytes]]:
     whole = mat(**GOOD)
-    yield "empty.mat", b""
-    yield "text.mat", table(good_rows())
-    for number, part in enumerate([0.05, 0.3, 0.6, 0.9]):
-        yield f"truncated-{number}.mat", whole[: int(part * len(whole))]
+    yield from _cut("mat", whole, [0.05, 0.3, 0.6, 0.9])
     yield "flipped.mat", whole[:200] + bytes([whole[200] ^ 0x40]) + whole[201:]
     yield "v73.mat", b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(512) + b"\x89HDF\r\n\x1a\n" + bytes(100)
     yield "hdf5.mat", b"\x89HDF\r\n\x1a\n" + bytes(100)
@@ -344,10 +346,7 @@ def _hdf5_bomb(name: str, size: int) -> bytes:
 
 def _parquet() -> Iterator[tuple[str, bytes]]:
     whole = parquet(**GOOD)
-    yield "empty.parquet", b""
-    yield "text.parquet", table(good_rows())
-    for number, part in enumerate([0.01, 0.3, 0.6, 0.95]):
-        yield f"truncated-{number}.parquet", whole[: int(part * len(whole))]
+    yield from _cut("parquet", whole, [0.01, 0.3, 0.6, 0.95])
     yield "flipped-end.parquet", whole[:-6] + bytes([whole[-6] ^ 0x7F]) + whole[-5:]
     yield "no-u.parquet", parquet(x=X, t=T)
     yield "text-column.parquet", parquet(x=X, t=T, u=["one"] * 30)
