@@ -52,13 +52,13 @@ SHAPES = {1: (240, 161), 2: (49, 49, 61)}
 _FOLDER = Path(__file__).resolve().parent / "js"
 # Joined in this order: a file imports only files before it.
 _NUMERICS = (
-    *("container", "phases", "linear", "splines", "series", "field", "terms"),
+    *("container", "phases", "linear", "splines", "series", "field", "gaussian", "terms", "forward"),
     *("weak", "sparse", "svws", "errors", "modes", "tasks", "worker"),
 )
 _FRONT = (
     *("container", "terms", "engine", "palette", "charts", "share", "style", "frame", "view_selection"),
     *("view_path", "view_patches", "view_proposals", "view_adapter", "view_scrubber", "view_pool"),
-    *("view_sensors", "supports", "view_noise", "main"),
+    *("view_sensors", "view_front", "supports", "view_noise", "main"),
 )
 # Numbers per seed: up to 24 generation systems, one fit and seven validation systems, on three axes and time.
 _DRAWN = (24 + 1 + 7) * 4

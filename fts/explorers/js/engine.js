@@ -11,11 +11,12 @@ const shared = (globalThis[Symbol.for("fts explorers")] ??= {
 /** The answer to a question of `asker`, or null when a newer one of the same asker has overtaken it. */
 export async function ask(asker, source, task, question, onProgress) {
   const info = source.get("info");
-  if (!shared.fields.has(info.key)) {
+  // Samples come with the question.
+  if (!info.samples && !shared.fields.has(info.key)) {
     shared.fields.add(info.key);
     await send(`load ${info.key}`, "load", { field: info.key, bytes: bytesOf(source.get("data")) });
   }
-  return send(asker, task, { ...question, field: info.key }, onProgress);
+  return send(asker, task, { field: info.key, ...question }, onProgress);
 }
 
 async function send(asker, task, question, onProgress) {

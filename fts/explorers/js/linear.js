@@ -71,50 +71,116 @@ export function choleskySolve(M, y) {
   return x;
 }
 
-/** Eigenvalues, largest first, and eigenvectors in the columns of `vectors`, of symmetric M [n, n], by Jacobi. */
-export function eigenSymmetric(M, n) {
-  const A = Float64Array.from(M);
-  const V = new Float64Array(n * n);
-  for (let i = 0; i < n; i++) V[i * n + i] = 1;
-  for (let sweep = 0; sweep < 60; sweep++) {
-    let off = 0,
-      diagonal = 0;
-    for (let i = 0; i < n; i++) {
-      diagonal += A[i * n + i] ** 2;
-      for (let j = 0; j < i; j++) off += A[i * n + j] ** 2;
-    }
-    if (off <= 1e-30 * diagonal) break;
-    for (let p = 0; p < n; p++) for (let q = p + 1; q < n; q++) rotate(A, V, n, p, q);
-  }
-  const order = Array.from({ length: n }, (_, i) => i).sort((i, j) => A[j * n + j] - A[i * n + i]);
-  const vectors = new Float64Array(n * n);
-  order.forEach((from, to) => {
-    for (let i = 0; i < n; i++) vectors[i * n + to] = V[i * n + from];
-  });
-  return { values: order.map((i) => A[i * n + i]), vectors };
+/** A^T for A [n, m]. */
+export function transpose(A, n, m) {
+  const B = new Float64Array(n * m);
+  for (let i = 0; i < n; i++) for (let j = 0; j < m; j++) B[j * n + i] = A[i * m + j];
+  return B;
 }
 
-function rotate(A, V, n, p, q) {
-  const apq = A[p * n + q];
-  if (apq === 0) return;
-  const theta = (A[q * n + q] - A[p * n + p]) / (2 * apq);
-  const t = (theta >= 0 ? 1 : -1) / (Math.abs(theta) + Math.hypot(theta, 1));
-  const c = 1 / Math.hypot(t, 1),
-    s = t * c;
-  for (let k = 0; k < n; k++) {
-    const kp = A[k * n + p],
-      kq = A[k * n + q];
-    A[k * n + p] = c * kp - s * kq;
-    A[k * n + q] = s * kp + c * kq;
+/** Eigenvalues, largest first, and eigenvectors in the columns of `vectors`, of symmetric M [n, n]. */
+export function eigenSymmetric(M, n) {
+  const { d, e, Q } = tridiagonal(Float64Array.from(M), n);
+  diagonalize(d, e, Q, n);
+  const order = Array.from({ length: n }, (_, i) => i).sort((i, j) => d[j] - d[i]);
+  const vectors = new Float64Array(n * n);
+  order.forEach((from, to) => {
+    for (let i = 0; i < n; i++) vectors[i * n + to] = Q[from * n + i];
+  });
+  return { values: order.map((i) => d[i]), vectors };
+}
+
+/** M = Q^T T Q by Householder's reflections: the diagonal d of T, what stands beside it in e, and rows of Q. */
+function tridiagonal(A, n) {
+  const e = new Float64Array(n),
+    Q = new Float64Array(n * n),
+    p = new Float64Array(n),
+    mirrors = [];
+  for (let i = 0; i < n; i++) Q[i * n + i] = 1;
+  for (let k = 0; k < n - 2; k++) {
+    let norm = 0;
+    for (let i = k + 1; i < n; i++) norm += A[i * n + k] ** 2;
+    norm = Math.sqrt(norm);
+    if (norm === 0) continue;
+    const alpha = A[(k + 1) * n + k] > 0 ? -norm : norm,
+      v = new Float64Array(n);
+    for (let i = k + 1; i < n; i++) v[i] = A[i * n + k];
+    v[k + 1] -= alpha;
+    let square = 0;
+    for (let i = k + 1; i < n; i++) square += v[i] * v[i];
+    for (let i = k; i < n; i++) {
+      let sum = 0;
+      for (let j = k + 1; j < n; j++) sum += A[i * n + j] * v[j];
+      p[i] = (2 * sum) / square;
+    }
+    let inner = 0;
+    for (let i = k + 1; i < n; i++) inner += p[i] * v[i];
+    for (let i = k; i < n; i++) p[i] -= (inner / square) * v[i];
+    for (let i = k; i < n; i++) for (let j = k; j < n; j++) A[i * n + j] -= v[i] * p[j] + p[i] * v[j];
+    mirrors.push([v, square, k + 1]);
   }
+  for (const [v, square, first] of mirrors.reverse()) reflectRows(Q, v, square, first, n);
+  for (let i = 1; i < n; i++) e[i - 1] = A[i * n + i - 1];
+  return { d: Float64Array.from({ length: n }, (_, i) => A[i * n + i]), e, Q };
+}
+
+/** Q (1 - 2 v v^T / |v|^2), whose entries before `first` in v are zero. */
+function reflectRows(Q, v, square, first, n) {
+  for (let i = 0; i < n; i++) {
+    let sum = 0;
+    for (let j = first; j < n; j++) sum += Q[i * n + j] * v[j];
+    const factor = (2 * sum) / square;
+    for (let j = first; j < n; j++) Q[i * n + j] -= factor * v[j];
+  }
+}
+
+/** Implicit QL with Wilkinson's shifts: d becomes the eigenvalues, the rows of Q the eigenvectors. */
+function diagonalize(d, e, Q, n) {
+  for (let l = 0; l < n; l++) {
+    for (let sweep = 0; sweep < 60; sweep++) {
+      let m = l;
+      while (m < n - 1 && Math.abs(e[m]) > Number.EPSILON * (Math.abs(d[m]) + Math.abs(d[m + 1]))) m++;
+      if (m === l) break;
+      let g = (d[l + 1] - d[l]) / (2 * e[l]),
+        r = Math.hypot(g, 1);
+      g = d[m] - d[l] + e[l] / (g + (g >= 0 ? r : -r));
+      let s = 1,
+        c = 1,
+        p = 0,
+        i = m - 1;
+      for (; i >= l; i--) {
+        const f = s * e[i],
+          b = c * e[i];
+        r = Math.hypot(f, g);
+        e[i + 1] = r;
+        if (r === 0) {
+          d[i + 1] -= p;
+          e[m] = 0;
+          break;
+        }
+        s = f / r;
+        c = g / r;
+        g = d[i + 1] - p;
+        r = (d[i] - g) * s + 2 * c * b;
+        p = s * r;
+        d[i + 1] = g + p;
+        g = c * r - b;
+        rotateRows(Q, i, c, s, n);
+      }
+      if (r === 0 && i >= l) continue;
+      d[l] -= p;
+      e[l] = g;
+      e[m] = 0;
+    }
+  }
+}
+
+function rotateRows(Q, i, c, s, n) {
+  const a = i * n,
+    b = a + n;
   for (let k = 0; k < n; k++) {
-    const pk = A[p * n + k],
-      qk = A[q * n + k];
-    A[p * n + k] = c * pk - s * qk;
-    A[q * n + k] = s * pk + c * qk;
-    const vp = V[k * n + p],
-      vq = V[k * n + q];
-    V[k * n + p] = c * vp - s * vq;
-    V[k * n + q] = s * vp + c * vq;
+    const f = Q[b + k];
+    Q[b + k] = s * Q[a + k] + c * f;
+    Q[a + k] = c * Q[a + k] - s * f;
   }
 }

@@ -2,6 +2,7 @@
 
 import { Frame } from "./frame.js";
 import { adapterView } from "./view_adapter.js";
+import { frontView } from "./view_front.js";
 import { noiseView } from "./view_noise.js";
 import { patchesView } from "./view_patches.js";
 import { pathView } from "./view_path.js";
@@ -21,6 +22,7 @@ const VIEWS = {
   pool: poolView,
   sensors: sensorsView,
   noise: noiseView,
+  front: frontView,
 };
 
 /** Mount one explorer; `inPage` is set where there is no kernel and the address is ours to write. */

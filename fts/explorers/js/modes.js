@@ -1,7 +1,7 @@
 // A field's factors in two orders: as trained, and as principal modes, for the rank slider.
 
 import { softplusInPlace } from "./field.js";
-import { accumulateRow, eigenSymmetric, multiply } from "./linear.js";
+import { accumulateRow, eigenSymmetric, multiply, transpose } from "./linear.js";
 
 /** Features [R, n], coefficients [R, T], background [n] and sizes, largest share of the field's norm first.
  *
@@ -95,10 +95,4 @@ function gram(rows, R, n) {
     }
   }
   return M;
-}
-
-function transpose(matrix, n, m) {
-  const turned = new Float64Array(n * m);
-  for (let i = 0; i < n; i++) for (let j = 0; j < m; j++) turned[j * n + i] = matrix[i * m + j];
-  return turned;
 }

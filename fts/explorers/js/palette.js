@@ -28,15 +28,16 @@ function viridis(value) {
   return VIRIDIS[i].map((channel, k) => channel + f * (VIRIDIS[i + 1][k] - channel));
 }
 
-/** Data URL of an image, nx wide and ny high, from value(i, j) with j upward. */
+/** Data URL of an image, nx wide and ny high, from value(i, j) with j upward; what is no number is left open. */
 export function fieldImage(nx, ny, value, low, high) {
   const canvas = document.createElement("canvas");
   paint(canvas, nx, ny, (pixels, at, i, j) => {
-    const [red, green, blue] = viridis((value(i, j) - low) / (high - low || 1));
+    const u = value(i, j),
+      [red, green, blue] = viridis(Number.isNaN(u) ? 0 : (u - low) / (high - low || 1));
     pixels[at] = red;
     pixels[at + 1] = green;
     pixels[at + 2] = blue;
-    pixels[at + 3] = 255;
+    pixels[at + 3] = Number.isNaN(u) ? 0 : 255;
   });
   return canvas.toDataURL();
 }

@@ -38,6 +38,10 @@ html[data-theme="dark"] .fts-explorer, body[data-jp-theme-light="false"] .fts-ex
 .fts-readout { min-height: 1.5em; font-size: .85rem; font-variant-numeric: tabular-nums; }
 .fts-control button { grid-column: 1 / -1; justify-self: start; margin: .1rem 0 .3rem; }
 .fts-cell { cursor: pointer; }
+.fts-terms { display: flex; flex-wrap: wrap; gap: .3rem .4rem; margin: .2rem 0 .3rem; }
+.fts-term { border: 1px solid var(--fts-line); border-radius: 1rem; padding: 0 .6rem; font: 1rem/1.6 "Times New Roman", Times, serif; transition: color .2s, border-color .2s, background-color .2s; }
+.fts-term.fts-on { color: var(--fts-page); background: var(--fts-green); border-color: var(--fts-green); } .fts-term.fts-wrong { color: var(--fts-orange); border-color: var(--fts-orange); } .fts-term.fts-off { color: var(--fts-soft); }
+.fts-unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 /* On a phone a hand on a slider hides what stands below it: the result comes first. */
 @container (max-width: 479px) { .fts-result { order: 1; } .fts-controls { order: 2; } .fts-body progress { order: 3; } .fts-figure { order: 4; } .fts-readout { order: 5; } }
 .fts-still-hidden { display: none; }

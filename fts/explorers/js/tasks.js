@@ -2,6 +2,8 @@
 
 import { pooled } from "./errors.js";
 import { FrozenField } from "./field.js";
+import { integrate } from "./forward.js";
+import { GaussianField } from "./gaussian.js";
 import { fieldModes, reconstruct, relativeError } from "./modes.js";
 import { drawnPhases } from "./phases.js";
 import { normalize, physical, residual, stlsq } from "./sparse.js";
@@ -18,6 +20,18 @@ export const TASKS = {
   /** Parse a field once; later questions name it by its key. */
   load({ field, bytes }) {
     if (!fields.has(field)) fields.set(field, new FrozenField(new Uint8Array(bytes)));
+  },
+
+  /** A field fitted to samples, its values on a grid, and the selection on its weak systems. */
+  async fitted({ samples, axes, ...question }, step) {
+    if (!fields.has(question.field)) fields.set(question.field, new GaussianField(samples));
+    const u = fields.get(question.field).onGrid(axes);
+    return { u, selection: selected(await systemsFor(question, step), question) };
+  },
+
+  /** The equation with these coefficients from a state onward. */
+  forward({ library, xi, start, length, times, step }) {
+    return integrate(library, xi, start, length, times, step);
   },
 
   /** One weak system and STLSQ on it. */

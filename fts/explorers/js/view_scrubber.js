@@ -84,7 +84,7 @@ function trainedFields(frame, arrays, joint, frozen) {
 export function lineOverTime(info, name, at, width, over = () => "") {
   const [nx, nt] = info.shape,
     height = Math.round(0.8 * width) + 40,
-    box = { left: 34, right: width - 6, top: 20, bottom: height - 36 };
+    box = { left: 34, right: width - 12, top: 20, bottom: height - 36 };
   const x = scale(info.low[0], info.high[0], box.left, box.right, { count: 3 }),
     t = scale(info.low[1], info.high[1], box.bottom, box.top, { count: 3 });
   const url = fieldImage(nx, nt, (i, j) => at(i * nt + j), info.lowest, info.highest);
