@@ -10,6 +10,7 @@ from test_browser import HTML, SHOTS, _Watched, browser, pytestmark, site, sync_
 from fts.explorers.explorer import Explorer
 from fts.explorers.widgets import PathExplorer, SelectionExplorer, explore
 from fts.fields.frozen import load_field
+from fts.lab.explorers.front import FrontExplorer, SensorRecord
 from fts.lab.explorers.scrubber import PathPair, equation_at
 from fts.lab.studies.paths import read_paths
 from fts.problems.metrics import score
@@ -303,3 +304,20 @@ def test_the_scrubber_shows_what_was_recorded(watched: _Watched, site: str) -> N
     assert float(shown.root.get_attribute("data-milliseconds") or "inf") < 1000 * STEP
     SHOTS.mkdir(exist_ok=True)
     shown.root.screenshot(path=SHOTS / "scrubber.png")
+
+
+def test_the_first_page_fits_selects_and_runs_forward(watched: _Watched, site: str) -> None:  # noqa: F811
+    page = watched.open(f"{site}/book/intro.html")
+    shown = _Shown(page, 0)
+    explorer = FrontExplorer([SensorRecord()], key="front")
+    for sensors, noise in ((5, 2), (10, 0), (2, 2)):
+        shown.slide("sensors", sensors)
+        shown.slide("noise", noise)
+        explorer.sensors, explorer.noise = sensors, noise
+        assert shown.equation == str(explorer.equation)
+        selected = shown.root.locator(".fts-on, .fts-wrong")
+        assert selected.count() == len(explorer.equation.terms)
+    shown.slide("sensors", 10)
+    shown.root.get_by_role("button", name="Run it forward").click()
+    shown.root.and_(page.locator("[data-forward='96']")).wait_for(timeout=30_000)
+    assert "stays with the record" in shown.root.inner_text()

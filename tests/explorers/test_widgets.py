@@ -14,6 +14,7 @@ import traitlets
 from fts.containers import unpack_arrays
 from fts.domain import Domain
 from fts.equations.equation import Equation
+from fts.equations.integration import evolve
 from fts.equations.terms import Library, parse_term
 from fts.explorers import explorer as scripts
 from fts.explorers import stills
@@ -22,9 +23,11 @@ from fts.explorers.widgets import explore
 from fts.fields.frozen import FrozenField, Provenance, TabulatedField, fields_folder, load_field
 from fts.fields.network import NetworkFeatures, SplineCoefficients
 from fts.fields.series import Basis, SeriesCoefficients, SeriesFeatures, as_series
+from fts.fitting import fit_posterior
 from fts.lab.explorers.scrubber import CHECKPOINTS, FreezeAgainstJoint, PathPair
 from fts.lab.studies import published
 from fts.lab.studies.paths import read_paths
+from fts.observations import Observations
 from fts.params.paper import LIBRARIES, PAPER
 from fts.params.types import Rule, SVWSParams, WeakParams
 from fts.paths.recorder import SupportPath
@@ -74,9 +77,15 @@ const run = {
     return { u, error, sizes };
   },
   equation: (library, xi) => numerics.equationText(library, xi),
+  fitted: ({ sensors, frames, values, ...rest }, axes) => {
+    const arrays = { sensors: Float64Array.from(sensors), frames: Float64Array.from(frames) };
+    const field = new numerics.GaussianField({ ...rest, ...arrays, values: Float64Array.from(values) });
+    return field.onGrid(axes.map((axis) => Float64Array.from(axis)));
+  },
+  forward: (terms, xi, start, ...rest) => numerics.integrate(terms, xi, Float64Array.from(start), ...rest),
 };
 """
-_NAMES = "drawnPhases, FrozenField, assemble, normalize, stlsq, TASKS, equationText"
+_NAMES = "drawnPhases, FrozenField, assemble, normalize, stlsq, TASKS, equationText, GaussianField, integrate"
 
 
 @pytest.fixture
@@ -517,3 +526,43 @@ def test_a_page_carries_all_trainings_of_the_scrubber_in_a_megabyte() -> None:
             sizes += [len(PathPair(runs[s], frozen[s]).data) for s in sorted(runs.keys() & frozen.keys())[:1]]
     assert sizes, "no pair is recorded"
     assert 4 / 3 * (max(sizes) * (len(published.paths()) - len(sizes)) + sum(sizes)) < 1e6
+
+
+def test_the_page_fits_samples_as_python_does(node, rng: np.random.Generator) -> None:
+    domain = Domain((0.0,), (6.0,), 1.0, 3.0, (True,))
+    x, t = np.sort(rng.uniform(0, 6, 23)), np.linspace(1, 3, 17)
+    u = np.sin(2 * np.pi / 6 * (x[:, None] - t)) + 0.3 * np.cos(np.pi / 3 * 2 * x[:, None]) * t
+    y = (u + 0.05 * rng.standard_normal(u.shape)).ravel()
+    fit = fit_posterior(
+        Observations(np.repeat(x, len(t))[:, None], np.tile(t, len(x)), y, domain), progress=False
+    )
+    assert (posterior := fit.posterior) is not None
+    choice = posterior.choice
+    samples = {
+        "low": [0.0, 1.0],
+        "high": [6.0, 3.0],
+        "sensors": x.tolist(),
+        "frames": t.tolist(),
+        "values": y.tolist(),
+        "kernels": [asdict(kernel) for kernel in choice.kernels],
+        "nugget": choice.nugget,
+    }
+    axes = [np.linspace(0, 6, 31), np.linspace(1, 3, 11)]
+    (values,) = node(("fitted", samples, [axis.tolist() for axis in axes]))
+    # The frozen field is a series of it, cut off at a part of the noise.
+    expected = (posterior.mean + posterior.scale * posterior.standardized(*axes)).ravel()
+    np.testing.assert_allclose(values, expected, rtol=0, atol=1e-8)
+
+
+def test_the_page_runs_equations_forward_as_python_does(node) -> None:
+    library = Library.parse(["1", "u", "u*u_x", "u_xx", "u_xxx", "u_xxxx"])
+    xi, length, times = np.array([0.1, -0.2, -1.0, -1.0, 0.3, -1.0]), 32.0, np.linspace(0, 8, 5)
+    x = length / 64 * np.arange(64)
+    start = np.cos(2 * np.pi / length * x) + 0.5 * np.sin(6 * np.pi / length * x)
+    terms = [scripts.term_values(term) for term in library]
+    question = ("forward", terms, xi.tolist(), start.tolist(), length, times.tolist())
+    (answer, lost) = node((*question, 0.02), ("forward", terms, [0, 0, 0, -1.0, 0, 0], *question[3:], 0.02))
+    expected = evolve(Equation(tuple(library), xi), start, length, len(times), times[-1], 400).T
+    assert answer["reached"] == len(times)
+    np.testing.assert_allclose(np.reshape(answer["u"], expected.shape), expected, atol=1e-5)
+    assert lost["reached"] < len(times)  # diffusion backwards
