@@ -536,7 +536,8 @@ def test_the_page_fits_samples_as_python_does(node, rng: np.random.Generator) ->
     fit = fit_posterior(
         Observations(np.repeat(x, len(t))[:, None], np.tile(t, len(x)), y, domain), progress=False
     )
-    assert (posterior := fit.posterior) is not None
+    posterior = fit.posterior
+    assert posterior is not None
     choice = posterior.choice
     samples = {
         "low": [0.0, 1.0],
