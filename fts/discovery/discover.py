@@ -30,6 +30,7 @@ from fts.discovery.verdict import MORE_SAMPLES, Verdict, not_identifiable, state
 from fts.domain import Domain
 from fts.equations.equation import Equation
 from fts.fields.frozen import FrozenField
+from fts.fields.varying import Curve
 from fts.fitting import Fit, Recipe, fit_posterior
 from fts.io.readers import is_dataset, is_table, read_samples
 from fts.kernel.closed_form import one_thread
@@ -91,6 +92,12 @@ class Discovery:
         """Standard error by term: regions of space-time left out, and the field's own uncertainty."""
         return {} if self.selection is None else self.selection.deviations
 
+    def coefficient(self, term: str) -> Curve:
+        """The coefficient of a term such as c(z)*u_zz: a function of z with `points`, `values`, `errors`."""
+        if self.selection is None:
+            raise ValueError(f"nothing was selected: {' '.join(self.verdict.reasons)}")
+        return self.selection.curve(term)
+
     def thaw(self) -> ThawedEquation:
         """The equation integrated and fitted to the samples: as exact as they allow, and held against noise.
 
@@ -109,7 +116,11 @@ class Discovery:
         """JSON form: equation, coefficients with standard errors, verdict."""
         values = {} if self.selection is None else self.selection.coefficients
         errors = self.standard_errors
-        terms = {name: {"value": value, "standard_error": errors[name]} for name, value in values.items()}
+        terms: dict[str, Any] = {
+            name: {"value": value, "standard_error": errors[name]} for name, value in values.items()
+        }
+        for name, curve in ({} if self.selection is None else self.selection.curves).items():
+            terms[name] = {"curve": curve.as_dict()}
         return {"equation": str(self.equation), "terms": terms, "verdict": self.verdict.as_dict()}
 
     def __repr__(self) -> str:
@@ -134,7 +145,9 @@ class Discovery:
 
     def _values(self) -> dict[str, str]:
         values = {} if self.selection is None else self.selection.coefficients
-        return {name: f"{value:.4g} ± {self.standard_errors[name]:.2g}" for name, value in values.items()}
+        texts = {name: f"{value:.4g} ± {self.standard_errors[name]:.2g}" for name, value in values.items()}
+        curves = {} if self.selection is None else self.selection.curves
+        return texts | {name: str(curve) for name, curve in curves.items()}
 
 
 @validation.explain_signature_errors

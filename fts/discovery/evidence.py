@@ -18,7 +18,8 @@ at least one when passed, so that the least of them, the margin, says how far th
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from functools import cached_property
+from itertools import chain, combinations
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -89,36 +90,61 @@ class DrawnSystems:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Everything the search over supports needs, and nothing that grows with the number of rows."""
+    """Everything the search over supports needs, and nothing that grows with the number of rows.
+
+    A term has one column, or `groups` says which are its own: several where its coefficient varies.
+    """
 
     library: Library
-    norms: Float[np.ndarray, " J"]  # physical coefficient = share / norm
+    norms: Float[np.ndarray, " columns"]  # physical coefficient = share / norm
     regions: Moments
     # Draw by draw, on rows of their own: of the field, of the drawn field, and of the difference.
     fields: Moments | None
     drawn: Moments | None
     difference: Moments | None
+    groups: tuple[tuple[int, ...], ...] = ()
+    doubt: Float[np.ndarray, "columns columns"] | None = None  # variance of what was added to the moments
 
     @property
     def usable(self) -> list[int]:
         """Terms whose columns are not zero."""
-        return [j for j, norm in enumerate(self.norms) if np.isfinite(norm)]
+        seen = np.isfinite(self.norms)
+        return [j for j in range(len(self.library)) if seen[list(self.columns(j))].any()]
+
+    def columns(self, *support: int) -> tuple[int, ...]:
+        """The columns of some terms."""
+        return tuple(chain.from_iterable(self.groups[j] for j in support)) if self.groups else support
+
+    @cached_property
+    def exclusive(self) -> frozenset[tuple[int, int]]:
+        """Pairs of terms that are the same where a coefficient does not vary: no support has both."""
+        if not self.groups:
+            return frozenset()
+        shapes = [term.without_unknown for term in self.library]
+        varies = [len(group) > 1 for group in self.groups]
+        pairs = combinations(range(len(shapes)), 2)
+        return frozenset((i, j) for i, j in pairs if shapes[i] == shapes[j] and (varies[i] or varies[j]))
 
     def coefficients(self, fit: "SupportFit") -> Float[np.ndarray, " J"]:
-        """Physical coefficients on the library."""
-        xi, inside = np.zeros(len(self.library)), list(fit.support)
-        xi[inside] = fit.share / self.norms[inside]
+        """Physical coefficients on the library; one where the coefficient is a curve."""
+        xi = np.zeros(len(self.library))
+        for j, share in zip(fit.support, fit.share, strict=True):
+            columns = self.columns(j)
+            xi[j] = share / self.norms[columns[0]] if len(columns) == 1 else 1.0
         return xi
 
     def cosine(self, i: int, j: int) -> float:
         """Between two columns of the weighted systems; one in size where they are proportional."""
-        gram = self.regions.total.gram[0]
-        return float(gram[i, j] / np.sqrt(gram[i, i] * gram[j, j]))
+        gram, (a, *more), (b, *others) = self.regions.total.gram[0], self.columns(i), self.columns(j)
+        return 0.0 if more or others else float(gram[a, b] / np.sqrt(gram[a, a] * gram[b, b]))
 
 
 @dataclass(frozen=True)
 class SupportFit:
-    """What the evidence says of one support."""
+    """What the evidence says of one support.
+
+    Of a term with several columns share and errors are norms of what the columns contribute.
+    """
 
     support: Support
     share: Float[np.ndarray, " m"]  # coefficients of unit columns
@@ -127,6 +153,7 @@ class SupportFit:
     risk: float  # unexplained part of u_t, squared
     expected: float  # the same, as the posterior expects of the true equation; nan without a posterior
     held_out: Float[np.ndarray, " regions"]  # unexplained in each region by coefficients fitted without it
+    size: int  # number of columns
 
     @property
     def t_values(self) -> Float[np.ndarray, " m"]:
@@ -185,29 +212,74 @@ def gather(ready: Prepared, drawn: DrawnSystems) -> Evidence:
     scale = np.where(norms > 0, size / np.where(norms > 0, norms, 1.0), 0.0)
     samples = [_sample(*pair, v, scale) for pair, v in zip(drawn.pairs, drawn.variances, strict=True)]
     draws = [Moments(np.stack(group)) for group in zip(*samples, strict=True)] if samples else [None] * 3
+    fields, drawn, difference = draws
     columns = np.column_stack([target, rows * scale]) / size
     shares = np.where(norms > 0, norms, np.inf) / size
-    return Evidence(ready.library, shares, by_region(columns, blocks), *draws)
+    return Evidence(ready.library, shares, by_region(columns, blocks), fields, drawn, difference)
 
 
 def judge(evidence: Evidence, supports: Int[np.ndarray, "n m"]) -> list[SupportFit]:
-    """Every one of `supports`, all of the same size."""
-    parts = evidence.regions.on(supports)
+    """Every one of `supports`, all of the same size and with as many columns term by term."""
+    columns = np.array([evidence.columns(*support) for support in supports.tolist()], dtype=int)
+    parts = evidence.regions.on(columns)
     total, others = parts.total, parts.without_each
     share, left = total.solve(), others.solve()
     held_out = np.maximum(parts.risk(left), 0.0)
     risk = np.maximum(total.risk(share), 0.0)[:, 0]
-    expected, shift = np.full(len(supports), np.nan), np.zeros(share[:, 0].shape)
+    expected, moved = np.full(len(supports), np.nan), np.zeros(share.shape)
     if evidence.difference is not None and evidence.fields is not None and evidence.drawn is not None:
-        difference = np.maximum(evidence.difference.on(supports).risk(share), 0.0)
+        difference = np.maximum(evidence.difference.on(columns).risk(share), 0.0)
         expected = (difference / evidence.fields.square).mean(axis=1)
-        moved = evidence.drawn.on(supports).solve() - evidence.fields.on(supports).solve()
-        shift = np.sqrt((moved**2).mean(axis=1))
-    se = np.hypot(jackknife(left, axis=1), shift)
+        moved = evidence.drawn.on(columns).solve() - evidence.fields.on(columns).solve()
+    shift, spread, share = np.sqrt((moved**2).mean(axis=1)), jackknife(left, axis=1), share[:, 0]
+    if columns.shape != supports.shape:
+        widths = [len(evidence.columns(j)) for j in supports[0].tolist()]
+        gram, deviations = (
+            total.gram[:, 0],
+            (left - left.mean(axis=1, keepdims=True)) * np.sqrt(left.shape[1] - 1),
+        )
+        shift, spread = (_norms(each, gram, widths) for each in (moved, deviations))
+        share = _norms(share[:, None], gram, widths)
+    se = np.hypot(spread, shift)
     return [
-        SupportFit(tuple(int(j) for j in supports[i]), share[i, 0], se[i], shift[i], *scalars, held_out[i])
+        SupportFit(
+            tuple(map(int, supports[i])), share[i], se[i], shift[i], *scalars, held_out[i], columns.shape[1]
+        )
         for i, scalars in enumerate(zip(risk.tolist(), expected.tolist(), strict=True))
     ]
+
+
+def _norms(
+    x: Float[np.ndarray, "n k columns"], gram: Float[np.ndarray, "n columns columns"], widths: list[int]
+) -> Float[np.ndarray, "n terms"]:
+    """Root mean square over k of the norm of what each term's columns contribute with weights x."""
+    ends = np.cumsum(widths)
+    parts = [
+        np.einsum("nki,nij,nkj->n", x[..., a:b], gram[:, a:b, a:b], x[..., a:b])
+        for a, b in zip(ends - widths, ends, strict=True)
+    ]
+    return np.sqrt(np.maximum(np.stack(parts, axis=1) / x.shape[1], 0.0))
+
+
+def weights_of(evidence: Evidence, fit: SupportFit) -> tuple[np.ndarray, np.ndarray]:
+    """Physical coefficients of all columns of a support, and their covariance."""
+    columns = list(evidence.columns(*fit.support))
+    parts, norms = evidence.regions.on(np.array(columns)), evidence.norms[columns]
+    left = parts.without_each.solve()
+    covariance = (len(left) - 1) * np.cov(left.T, ddof=0).reshape(len(norms), -1)
+    if evidence.fields is not None and evidence.drawn is not None:
+        moved = evidence.drawn.on(columns).solve() - evidence.fields.on(columns).solve()
+        # A posterior that expects more than is left unexplained is too unsure of the field.
+        covariance += (
+            moved.T
+            @ moved
+            / len(moved)
+            * min(max(fit.risk / max(fit.expected, FLOOR), VERDICT.least_scale), 1.0)
+        )
+    if evidence.doubt is not None:
+        inverse = np.linalg.pinv(parts.total.gram[0], hermitian=True)
+        covariance += inverse @ evidence.doubt[np.ix_(columns, columns)] @ inverse
+    return parts.total.solve()[0] / norms, covariance / np.outer(norms, norms)
 
 
 def choose_support(evidence: Evidence, proposed: Support, params: VerdictParams) -> SupportTests:
@@ -318,7 +390,10 @@ def leaders(fits: Sequence[SupportFit]) -> tuple[SupportFit, ...]:
 
 def _leading(fits: list[SupportFit], size: int) -> list[Support]:
     ranked = sorted((fit for fit in fits if len(fit.support) == size), key=lambda fit: fit.risk)
-    return [fit.support for fit in ranked[:_BEAM]]
+    # Curves explain more than constants: both stay in the race.
+    widths = sorted({fit.size for fit in ranked})
+    best = [[fit.support for fit in ranked if fit.size == width][:_BEAM] for width in widths]
+    return list(chain.from_iterable(best))
 
 
 def judge_new(
@@ -327,8 +402,13 @@ def judge_new(
     """Those of `supports` that were not judged yet."""
     known = {fit.support for fit in fits}
     new = sorted({support for support in supports if support and support not in known})
-    sizes = sorted({len(support) for support in new})
-    return [fit for size in sizes for fit in judge(evidence, np.array([s for s in new if len(s) == size]))]
+    if evidence.exclusive:
+        new = [each for each in new if evidence.exclusive.isdisjoint(combinations(each, 2))]
+    alike: dict[tuple[int, ...], list[Support]] = {}
+    for support in new:
+        alike.setdefault(tuple(len(evidence.columns(j)) for j in support), []).append(support)
+    ordered = sorted(alike, key=lambda widths: (len(widths), widths))
+    return [fit for widths in ordered for fit in judge(evidence, np.array(alike[widths]))]
 
 
 def added_share(fit: SupportFit, chosen: SupportFit, params: VerdictParams) -> float:

@@ -35,6 +35,7 @@ from fts.discovery.evidence import (
     rival_distance,
     search,
 )
+from fts.discovery.varying import Columns, curves_of, expand, smoothed
 from fts.discovery.verdict import state_verdict, with_reasons
 from fts.domain import Domain
 from fts.equations.equation import Equation
@@ -42,6 +43,7 @@ from fts.equations.grammar import check_states
 from fts.equations.terms import Library, Term, parse_term
 from fts.fields.frozen import CallableField, Field
 from fts.fields.system import FieldSystem
+from fts.fields.varying import Curve
 from fts.fitting import Fit, Recipe, fit_posterior
 from fts.io.readers import is_dataset, is_table, read_components
 from fts.kernel.closed_form import one_thread
@@ -136,6 +138,13 @@ class SystemDiscovery:
             )
         return next(iter(self.equations.values()))
 
+    def coefficient(self, term: str) -> Curve:
+        """The coefficient of a term such as c(z)*u_zz: a function of z with `points`, `values`, `errors`."""
+        if len(self.components) != 1:
+            name = next(iter(self.components))
+            raise ValueError(f"several equations: take result.components['{name}'].coefficient({term!r})")
+        return next(iter(self.components.values())).coefficient(term)
+
     @property
     def identified(self) -> bool:
         """True when no test rejects any of the equations."""
@@ -215,6 +224,7 @@ def discover(
     targets = _targets(target, names, states, inputs)
     terms = _library(library, states, targets, box.dimension)
     terms.check_dimension(box.dimension)
+    expand(terms, [each for record in records for each in record.values()])
     experiments = []
     for record in tqdm(records, desc="experiments", disable=not progress or len(records) == 1):
         box = next(iter(record.values())).domain
@@ -370,15 +380,17 @@ def select_equations(
     """The equation of every component of `targets`, read off the weak systems of all experiments."""
     rng = np.random.default_rng(_SEED)
     usable = {name: _without(library, target) for name, target in targets.items()}
-    parts = [_assemble(each, tuple(targets.values()), library, params, system, rng) for each in experiments]
+    columns = expand(library, [fit.observations for each in experiments for fit in each.fits.values()])
+    parts = [_assemble(each, tuple(targets.values()), columns, params, system, rng) for each in experiments]
     components, left_out = {}, {}
     for k, (name, target) in enumerate(targets.items()):
-        evidence, by_experiment = _evidence(parts, k, library, usable[name], system)
+        evidence, by_experiment = _evidence(parts, k, columns, usable[name], system)
         tests = choose_by_ratio(evidence, params, system)
         verdict = state_verdict(tests, evidence, params, str(target))
-        left_out[name] = _unexplained(by_experiment, tests.chosen.support)
+        left_out[name] = _unexplained(by_experiment, evidence.columns(*tests.chosen.support))
         verdict = with_reasons(verdict, _disagreements(left_out[name], params))
-        selection = _selection(evidence, tests.chosen, usable[name], target)
+        curves = curves_of(evidence, tests.chosen, columns)
+        selection = _selection(evidence, tests.chosen, usable[name], target, curves)
         fit = experiments[0].fits[name]
         selection = replace(selection, field=fit.field)
         components[name] = Discovery(fit.observations, fit.field, selection, verdict, fit, evidence=evidence)
@@ -397,22 +409,23 @@ class _Rows:
 def _assemble(
     experiment: Experiment,
     targets: tuple[Term, ...],
-    library: Library,
+    columns: Columns,
     params: VerdictParams,
     system: SystemParams,
     rng: np.random.Generator,
 ) -> _Rows:
-    fields = experiment.fields
+    fields, library = replace(experiment.fields, functions=columns.functions), columns.library
     every = Library(tuple(dict.fromkeys((*targets, *library))))
     weak, d = automatic(fields, every), fields.domain.dimension
     shifts = phases(rng, system.systems, d)
     systems = tuple(assemble_all(fields, library, weak, phase, targets) for phase in shifts)
-    coarse = replace(weak, patches=tuple(max(3, n // 2) for n in weak.patches))
+    # A spline sees a part of the rows only: its draws need as many as its field.
+    coarse = weak if columns.bases else replace(weak, patches=tuple(max(3, n // 2) for n in weak.patches))
     drawn = experiment.drawn(params.draws, rng)
     pairs = tuple(
         (
             assemble_all(fields, library, coarse, phase, targets),
-            assemble_all(each, library, coarse, phase, targets),
+            assemble_all(replace(each, functions=columns.functions), library, coarse, phase, targets),
         )
         for each, phase in zip(drawn, phases(rng, len(drawn), d), strict=True)
     )
@@ -433,10 +446,10 @@ def _relative_variances(
 
 
 def _evidence(
-    parts: Sequence[_Rows], k: int, library: Library, usable: Library, params: SystemParams
+    parts: Sequence[_Rows], k: int, columns: Columns, usable: Library, params: SystemParams
 ) -> tuple[Evidence, Moments]:
     """The evidence on equation k from all experiments, and its moments by experiment."""
-    kept = [library.index(name) for name in usable.names]
+    kept, groups = columns.on(usable)
     rows, targets, blocks, numbers = [], [], [], []
     errors = _row_errors(parts, k, params)
     for number, (part, error) in enumerate(zip(parts, errors, strict=True)):
@@ -451,11 +464,11 @@ def _evidence(
     A, b = np.concatenate(rows), np.concatenate(targets)
     size, norms = float(np.linalg.norm(b)) or 1.0, np.linalg.norm(A, axis=0)
     scale = np.where(norms > 0, size / np.where(norms > 0, norms, 1.0), 0.0)
-    columns = np.column_stack([b, A * scale]) / size
+    scaled = np.column_stack([b, A * scale]) / size
     draws = _drawn_moments(parts, k, kept, scale, errors)
     shares = np.where(norms > 0, norms, np.inf) / size
-    evidence = Evidence(usable, shares, by_region(columns, np.concatenate(blocks)), *draws)
-    return evidence, by_region(columns, np.concatenate(numbers))
+    evidence = Evidence(usable, shares, by_region(scaled, np.concatenate(blocks)), *draws, groups)
+    return smoothed(evidence, columns), by_region(scaled, np.concatenate(numbers))
 
 
 def _row_errors(parts: Sequence[_Rows], k: int, params: SystemParams) -> list[float]:
@@ -501,13 +514,13 @@ def choose_by_ratio(evidence: Evidence, params: VerdictParams, system: SystemPar
     best = min((fit for fit in fits if sound(fit)), key=_typical_risk)
     excess = {fit.support: _typical_risk(fit) - _typical_risk(best) for fit in fits}
     near = [fit for fit in fits if sound(fit) and excess[fit.support] <= system.ratio]
-    chosen = min(near, key=lambda fit: (len(fit.support), excess[fit.support]))
-    size = len(chosen.support)
+    chosen = min(near, key=lambda fit: (fit.size, excess[fit.support]))
+    size = chosen.size
     others = [
         fit
         for fit in fits
         if fit.support != chosen.support
-        and len(fit.support) <= size + 1
+        and fit.size <= size + 1
         and not set(chosen.support) <= set(fit.support)
         and sound(fit)
         and bool((fit.t_values >= params.significance).all())
@@ -516,7 +529,7 @@ def choose_by_ratio(evidence: Evidence, params: VerdictParams, system: SystemPar
     def rival_margin(fit: SupportFit) -> float:
         """At most one for a rival."""
         behind = (excess[fit.support] - excess[chosen.support]) / system.ratio
-        if len(fit.support) > size or behind * system.ratio > system.apart:
+        if fit.size > size or behind * system.ratio > system.apart:
             return behind
         return min(behind, rival_distance(evidence, chosen, fit, params))
 
@@ -553,11 +566,16 @@ def _typical_risk(fit: SupportFit) -> float:
     return float(np.log(np.maximum(fit.held_out, FLOOR / fit.held_out.size)).mean())
 
 
-def _selection(evidence: Evidence, chosen: SupportFit, library: Library, target: Term) -> Selection:
-    xi, deviation, inside = evidence.coefficients(chosen), np.zeros(len(library)), list(chosen.support)
-    deviation[inside] = chosen.se / evidence.norms[inside]
+def _selection(
+    evidence: Evidence, chosen: SupportFit, library: Library, target: Term, curves: Mapping[str, Curve]
+) -> Selection:
+    """The chosen support with its coefficients and standard errors: a curve's at the median over its axis."""
+    xi, deviation = evidence.coefficients(chosen), np.zeros(len(library))
+    for j, se in zip(chosen.support, chosen.se, strict=True):
+        curve = curves.get(library.names[j])
+        deviation[j] = np.median(curve.errors) if curve else se / evidence.norms[evidence.columns(j)[0]]
     refit = {"pooled": Refit(xi, deviation, chosen.risk)}
-    return Selection(library, xi, "support search", None, refit, "pooled", target=str(target))
+    return Selection(library, xi, "support search", None, refit, "pooled", target=str(target), curves=curves)
 
 
 def _unexplained(by_experiment: Moments, support: Support) -> tuple[float, ...]:

@@ -2,7 +2,8 @@
 
 An `Expression` is a sum of monomials c * f_1^e_1 * ... * f_k^e_k. A factor f is a symbol, a named function
 of an expression, or a bracketed sum that a power cannot expand, as in (1 + u)^0.5. Symbols are the state u,
-other components and inputs, their derivatives (`v_x`), and the coordinates. Equal functions built in
+other components and inputs, their derivatives (`v_x`), coordinates, and unknown functions of one (`c(z)`,
+differentiated `c'(z)`). Equal functions built in
 different order are equal, hashable values. Real powers and logarithms are meant for positive fields:
 u^0.5 * u^0.5 is u, and evaluating u^0.5 on negative values is an error rather than a NaN.
 
@@ -169,8 +170,16 @@ def monomial_key(factors: Factors) -> tuple:
     return len(others), sum(exponent for factor, exponent in factors if factor == STATE), others
 
 
+def unknown_axis(name: str) -> str:
+    """The coordinate that an unknown function takes, z of c(z); empty for other symbols."""
+    return name[-2] if name.endswith(")") else ""
+
+
 def symbol_latex(name: str) -> str:
-    """A component, its derivative or a coordinate in LaTeX: v_xx with its letters as an index."""
+    """A symbol in LaTeX: v_xx with its letters as an index, c(z) as it is."""
+    if unknown_axis(name):
+        head, _, rest = name.partition("(")
+        return f"{symbol_latex(head)}({rest}"
     head, _, letters = name.partition("_")
     head = head if len(head) == 1 else rf"\mathrm{{{head}}}"
     return rf"{head}_{{{letters}}}" if letters else head

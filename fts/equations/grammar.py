@@ -4,6 +4,7 @@
     product = power {["*"|"/"] power}              a missing sign is a product: 2 u u_x
     power   = atom [("^"|"**") signed power]
     atom    = number | state | state_x.. | coordinate | D_x..( sum ) | function( sum ) | ( sum )
+            | name(coordinate)                      an unknown function: c(z)*u_zz
 
 States are the components of a system and measured inputs, by default u alone; coordinates are x, y, z and t.
 The reader knows these words and nothing else: text is never executed. Length and nesting are bounded, so any
@@ -56,6 +57,14 @@ class Coordinate:
 
 
 @dataclass(frozen=True)
+class Unknown:
+    """An unknown function of one coordinate: c(z)."""
+
+    name: str
+    axis: str
+
+
+@dataclass(frozen=True)
 class Sum:
     """The parts added."""
 
@@ -93,7 +102,7 @@ class Derivative:
     argument: "Node"
 
 
-Node = Number | State | Coordinate | Sum | Product | Power | Call | Derivative
+Node = Number | State | Coordinate | Unknown | Sum | Product | Power | Call | Derivative
 
 
 def read(text: str, states: Sequence[str] = ("u",)) -> Node:
@@ -200,8 +209,12 @@ class _Reader:
         if name in FUNCTIONS:
             self._open(name)
             return Call(name, self._closed())
+        following = [token for token, _ in self.tokens[self.next : self.next + 3]]
+        if "_" not in name and following[::2] == ["(", ")"] and following[1] in COORDINATES:
+            self.next += 3
+            return Unknown(name, following[1])
         first = self.states[0]
-        known = ", ".join((*self.states, f"{first}_x", "D_x(...)", *COORDINATES, *FUNCTIONS))
+        known = ", ".join((*self.states, f"{first}_x", "D_x(...)", *COORDINATES, *FUNCTIONS, "c(x)"))
         raise TermError(f"{_quote(self.text)}: unknown name {_quote(name)}; the grammar has {known}")
 
     def _letters(self, name: str, letters: str) -> str:

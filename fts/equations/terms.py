@@ -12,6 +12,7 @@ that remains is evaluated on the field and amplifies its error.
 """
 
 import difflib
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, total_ordering
@@ -34,6 +35,7 @@ from fts.equations.expressions import (
     number_text,
     signed_sum,
     symbol_latex,
+    unknown_axis,
     with_coefficient,
 )
 from fts.equations.grammar import (
@@ -50,6 +52,7 @@ from fts.equations.grammar import (
     State,
     Sum,
     TermError,
+    Unknown,
     read,
 )
 
@@ -86,6 +89,7 @@ class Term:
         if not q.monomials:
             raise TermError(f"{describe((*alpha[:3], self.time), self.q)} is zero: drop it")
         factor = q.monomials[0][1] if len(q.monomials) == 1 else 1.0
+        _check_unknown(alpha[:3], q)
         object.__setattr__(self, "alpha", alpha[:3])
         object.__setattr__(self, "scale", factor)
         object.__setattr__(self, "q", q if factor == 1.0 else Expression(((q.monomials[0][0], 1.0),)))
@@ -103,7 +107,28 @@ class Term:
     @property
     def states(self) -> frozenset[str]:
         """Components and inputs that occur in the term."""
-        return frozenset(name.partition("_")[0] for name in self.q.symbols) - set(COORDINATES)
+        names = self.q.symbols - set(COORDINATES) - {self.unknown}
+        return frozenset(name.partition("_")[0] for name in names)
+
+    @cached_property
+    def unknown(self) -> str:
+        """The unknown function the term is linear in, as c(z); empty where there is none."""
+        return next(filter(unknown_axis, sorted(self.q.symbols)), "")
+
+    @property
+    def factor(self) -> Expression:
+        """What multiplies the unknown function under the derivatives, or all of q."""
+        return derivative(self.q, self.unknown) if self.unknown else self.q
+
+    @property
+    def without_unknown(self) -> Expression:
+        """What the term is where the unknown function is one, chain rule applied: two terms with the same
+        one cannot stand side by side."""
+        return _normalized(expand(self.orders, self.factor))
+
+    def with_unknown(self, name: str) -> "Term":
+        """The same term in another function of the coordinate; B[3](z) is none that a text may name."""
+        return Term(self.alpha, self.scale, multiply(self.factor, symbol(name)), self.time)
 
     @property
     def is_autonomous(self) -> bool:
@@ -181,7 +206,8 @@ class Library:
             raise TermError("an empty library: give at least one term")
         seen: dict[tuple, Term] = {}
         for term in self.terms:
-            shape = (term.orders, _normalized(term.q))
+            unknown = term.unknown if "[" in term.unknown else unknown_axis(term.unknown)
+            shape = (term.orders, unknown, _normalized(term.factor))
             if shape in seen:
                 raise TermError(f"{term} and {seen[shape]} are multiples of each other: keep one")
             seen[shape] = term
@@ -304,6 +330,8 @@ def _conserve(node: Node) -> Conservative:
             return _only(multi_index(letters), symbol(name))
         case Coordinate(name):
             return _only(IDENTITY, symbol(name))
+        case Unknown(name, axis):
+            return _only(IDENTITY, symbol(f"{name}({axis})"))
         case Derivative(letters, argument):
             return _differentiate(multi_index(letters), conserve(argument))
         case Sum(parts):
@@ -340,7 +368,7 @@ def differentiate_along(q: Expression, axis: str) -> Expression:
     for name in sorted(q.symbols):
         if name == axis:
             parts.append(derivative(q, name))
-        elif name not in COORDINATES:
+        elif name not in COORDINATES and unknown_axis(name) in ("", axis):
             parts.append(multiply(derivative(q, name), symbol(_raised(name, axis))))
     return add(*parts)
 
@@ -461,15 +489,23 @@ def _move_one(alpha: Alpha, monomial: Expression, factors: Factors) -> list[Cons
     (name,) = derived
     g = derivative(monomial, name)
     head, _, letters = name.partition("_")
-    primitive = antiderivative(g, head) if g.symbols <= {head, *COORDINATES} and len(letters) == 1 else None
+    known = {name for name in g.symbols if name in COORDINATES or unknown_axis(name)}
+    primitive = antiderivative(g, head) if g.symbols <= {head} | known and len(letters) == 1 else None
     if primitive is not None:
-        explicit = derivative(primitive, letters)
+        explicit = _explicit(primitive, letters)
         return [_only(_added(alpha, multi_index(letters)), primitive), _only(alpha, scale(explicit, -1.0))]
-    if name in g.symbols or not (g.symbols <= set(COORDINATES) or len(letters) == 2):
+    if name in g.symbols or not (g.symbols <= known or len(letters) == 2):
         return None
     axis, lower = letters[0], symbol("_".join(filter(None, (head, letters[1:]))))
     rest = scale(multiply(differentiate_along(g, axis), lower), -1.0)
     return [_only(_added(alpha, multi_index(axis)), multiply(g, lower)), _only(alpha, rest)]
+
+
+def _explicit(q: Expression, axis: str) -> Expression:
+    """The derivative along `axis` where the states stand still."""
+    names = [name for name in sorted(q.symbols) if unknown_axis(name) == axis]
+    varying = [multiply(derivative(q, name), symbol(_raised(name, axis))) for name in names]
+    return add(derivative(q, axis), *varying)
 
 
 def _power(base: Conservative, exponent: Conservative) -> Conservative:
@@ -505,7 +541,7 @@ def _added(first: Alpha, second: Alpha) -> Alpha:
 
 def _letters(name: str) -> str:
     """The axes a symbol depends on by its writing: those of a derivative, or the coordinate itself."""
-    return name if name in COORDINATES else name.partition("_")[2]
+    return name if name in COORDINATES else unknown_axis(name) or name.partition("_")[2]
 
 
 def _is_derivative(name: str) -> bool:
@@ -515,11 +551,14 @@ def _is_derivative(name: str) -> bool:
 def _is_state(q: Expression) -> bool:
     """True for a component or an input by itself."""
     (name, *others) = q.symbols or ("",)
-    return not others and name not in COORDINATES and not _is_derivative(name) and q == symbol(name)
+    plain = not (name in COORDINATES or _is_derivative(name) or unknown_axis(name))
+    return not others and plain and q == symbol(name)
 
 
 def _raised(name: str, axis: str) -> str:
-    """The symbol of a derivative along `axis`: u -> u_x, u_x -> u_xx."""
+    """The symbol of a derivative along `axis`: u -> u_x, u_x -> u_xx, c(x) -> c'(x)."""
+    if unknown_axis(name):
+        return name.replace("(", "'(")
     head, _, letters = name.partition("_")
     raised = "".join(sorted(letters + axis, key=COORDINATES.index))
     if len(raised) > HIGHEST:
@@ -527,10 +566,28 @@ def _raised(name: str, axis: str) -> str:
     return f"{head}_{raised}"
 
 
+def _check_unknown(alpha: tuple[int, ...], q: Expression) -> None:
+    """Refuse unknown functions that a term is not linear in, and that no weak form determines."""
+    names = sorted(filter(unknown_axis, q.symbols))
+    if not names:
+        return
+    (name, *others), whole = names, describe(alpha, q)
+    if others or "'" in name:
+        what = "two unknown functions" if others else f"{name}, the derivative of an unknown function"
+        raise TermError(f"{whole} has {what}: write a term with one unknown function, as c(x)*u_x")
+    factor = derivative(q, name)
+    if name in factor.symbols or multiply(factor, symbol(name)) != q:
+        raise TermError(
+            f"{whole} is not {name} times something: write the unknown function as a plain factor"
+        )
+    if factor.constant is not None and any(alpha):
+        raise TermError(f"{whole} is an unknown function of {name[-2]} itself: write {name}")
+
+
 def _possible_states(q: Expression) -> list[str]:
     """Symbols that q may be a derivative of: components in it, and its derivatives with a letter less."""
     names = set()
-    for name in q.symbols - set(COORDINATES):
+    for name in itertools.filterfalse(unknown_axis, q.symbols - set(COORDINATES)):
         head, _, letters = name.partition("_")
         names |= {head, name}
         names |= {

@@ -4,6 +4,7 @@
 that broadcast against each other. A scalar field is the component u of a system of one.
 """
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,16 +12,19 @@ from typing import Any
 import numpy as np
 
 from fts.domain import Domain
+from fts.equations.expressions import unknown_axis
 from fts.equations.grammar import COORDINATES, check_states
 from fts.fields.frozen import Field
+from fts.fields.varying import OneCoordinate
 from fts.validation import require_type
 
 
 @dataclass(frozen=True)
 class FieldSystem:
-    """Components and inputs on the same domain."""
+    """Components and inputs on the same domain, and what stands for functions such as c(z) in terms."""
 
     fields: Mapping[str, Field]
+    functions: Mapping[str, OneCoordinate] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         require_type(Mapping, self.fields, "fields", "give {'u': field, 'v': another}")
@@ -54,8 +58,19 @@ def components(field: Fields) -> Mapping[str, Field]:
     return field.fields if isinstance(field, FieldSystem) else {"u": field}
 
 
-def check_known(field: Fields, states: Iterable[str]) -> None:
-    """Refuse terms in components that there are no fields of."""
+def functions(field: Fields) -> Mapping[str, OneCoordinate]:
+    """The functions of one coordinate by their text."""
+    return field.functions if isinstance(field, FieldSystem) else {}
+
+
+def check_known(field: Fields, states: Iterable[str], unknown: Iterable[str] = ()) -> None:
+    """Refuse terms in components that there are no fields of, and in functions that are not known."""
+    free = sorted(set(unknown) - {"", *functions(field)})
+    if free:
+        raise ValueError(
+            f"{', '.join(free)} in the library is an unknown function: take fts.discover, which finds it, or "
+            "write what it is, as (1 + x^2)*u_x"
+        )
     missing = sorted(set(states) - set(components(field)))
     if missing:
         raise ValueError(
@@ -68,13 +83,20 @@ def values_on_grid(
     field: Fields, symbols: Iterable[str], nodes: Sequence[np.ndarray]
 ) -> dict[str, np.ndarray]:
     """Values of every symbol on the grid of the nodes: fields in full, coordinates along their axis."""
-    axes = dict(zip((*COORDINATES[: len(nodes) - 1], "t"), range(len(nodes)), strict=True))
+    letters = (*COORDINATES[: len(nodes) - 1], "t")
+    axes: dict[str, int] = dict(zip(letters, range(len(nodes)), strict=True))
     values, shape = {}, tuple(len(axis) for axis in nodes)
     for symbol in sorted(symbols):
         if symbol in axes:
             index = [1] * len(nodes)
             index[axes[symbol]] = -1
             values[symbol] = np.asarray(nodes[axes[symbol]], dtype=np.float64).reshape(index)
+            continue
+        if letter := unknown_axis(symbol):
+            order, index = symbol.count("'"), [1] * len(nodes)
+            index[axes[letter]] = -1
+            function = functions(field)[symbol.replace("'", "")]
+            values[symbol] = np.ascontiguousarray(function(nodes[axes[letter]], order)).reshape(index)
             continue
         name, _, letters = symbol.partition("_")
         array = np.ascontiguousarray(_on_grid(field, name, letters, nodes), dtype=np.float64)

@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from fts.equations.equation import Equation
 from fts.equations.terms import Library
 from fts.fields.frozen import Field
+from fts.fields.varying import Curve
 from fts.validation import shortened
 
 
@@ -117,6 +118,8 @@ class Selection:
     # By other rules on the same systems.
     variants: Mapping[str, "Selection"] = dataclasses.field(default_factory=dict)
     target: str = "u_t"  # the left-hand side
+    # Coefficients that are functions of a coordinate, by the text of the term; `xi` is one there.
+    curves: Mapping[str, Curve] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.xi.shape != (len(self.library),) or not np.isfinite(self.xi).all():
@@ -165,6 +168,14 @@ class Selection:
             raise ValueError(f"the selection by {self.method} has no refits to take standard errors from")
         deviation = self.refits[self.preferred].deviation
         return {name: float(deviation[self.library.index(name)]) for name in self.support}
+
+    def curve(self, term: str) -> Curve:
+        """The coefficient of a selected term such as c(z)*u_zz as a function with standard errors."""
+        name = self.library.names[self.library.index(term)]
+        if name not in self.curves:
+            known = ", ".join(self.curves) or "no term with a varying coefficient"
+            raise ValueError(f"{name} has no curve: selected was {known}, in {shortened(str(self.equation))}")
+        return self.curves[name]
 
     def with_refit(self, name: str) -> "Selection":
         """The same support with the coefficients of the refit `name`."""

@@ -86,7 +86,7 @@ def assemble_all(
 ) -> tuple[WeakSystem, ...]:
     """The weak systems of several equations with the same terms, their columns integrated once."""
     terms, first = (*targets, *library), len(targets)
-    check_known(field, frozenset().union(*(term.states for term in terms)))
+    check_known(field, frozenset().union(*(term.states for term in terms)), {term.unknown for term in terms})
     check_geometry(field.domain, Library(tuple(dict.fromkeys(terms))), params)
     centers = patch_centers(field.domain, params, phase)
     plans = _plans(terms, params)

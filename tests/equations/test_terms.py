@@ -87,6 +87,13 @@ def test_conservative_form(text: str, alpha: tuple[int, int, int], scale: float,
         ("v*u_x + u*v_x", "D_x(u*v)", {"x": "u*v"}, 0),
         ("D_x(u*v_x)", "D_x(u*v_x)", {"x": "u*v_x"}, 1),
         ("v*v_x", "v*v_x", {"x": "0.5*v^2"}, 0),
+        ("c(z) u_zz", "c(z)*u_zz", {"zz": "u*c(z)", "z": "-2*u*c'(z)", "": "u*c''(z)"}, 0),
+        ("D_z(c(z)*u_z)", "D_z(c(z)*u_z)", {"zz": "u*c(z)", "z": "-u*c'(z)"}, 0),
+        ("u_x*c( x )", "c(x)*u_x", {"x": "u*c(x)", "": "-u*c'(x)"}, 0),
+        ("c(x)*u*u_x", "u*c(x)*u_x", {"x": "0.5*u^2*c(x)", "": "-0.5*u^2*c'(x)"}, 0),
+        ("kappa(t)*u_xx", "D_xx(u*kappa(t))", {"xx": "u*kappa(t)"}, 0),
+        ("c(x)*v*u_x", "c(x)*v*u_x", {"": "c(x)*v*u_x"}, 1),
+        ("2*f(x)", "2*f(x)", {"": "2*f(x)"}, 0),
     ],
 )
 def test_general_terms_keep_as_few_derivatives_as_they_can(
@@ -108,6 +115,14 @@ def test_general_terms_keep_as_few_derivatives_as_they_can(
         ("u_w", "use x, y, z or t"),
         ("v", "unknown name 'v'"),
         ("u_x + u_y", "as separate terms"),
+        ("c(x)*d(x)*u", "two unknown functions"),
+        ("c(x)^2*u", "as a plain factor"),
+        ("u_x + c(x)*u_x", "as a plain factor"),
+        ("sin(c(x))", "as a plain factor"),
+        ("D_x(c(x))*u", "the derivative of an unknown function"),
+        ("D_x(c(x))", "write c(x)"),
+        ("c(u)*u_x", "unknown name 'c'"),
+        ("c_x(x)*u", "unknown name 'c_x'"),
         ("u - u", "is zero"),
         ("D_x(1)", "is zero"),
         ("0*u_x", "is zero"),
@@ -394,3 +409,18 @@ for text in sys.argv[1:]:
 def test_no_text_takes_long() -> None:
     """Terms or not, it is known soon; not in this process, where the types of every call are checked."""
     subprocess.run([sys.executable, "-c", TIMED, *ADVERSARIAL], check=True)
+
+
+def test_unknown_functions_are_no_components_and_known_up_to_their_name() -> None:
+    library = Library.parse(["c(y)*u_yy", "D_y(c(y)*u_y)", "u_yy", "c(x)*u_yy", "c(t)"])
+    assert library.states == {"u"}
+    assert [term.unknown for term in library] == ["c(y)", "c(y)", "", "c(x)", "c(t)"]
+    assert [term.dimension for term in library] == [2, 2, 2, 2, 0]
+    assert len({term.without_unknown for term in library}) == 2
+    assert parse_term("kappa(y)*u_yy").latex == r"\mathrm{kappa}(y)\,u_{yy}"
+    with pytest.raises(TermError, match="multiples of each other"):
+        Library.parse(["c(x)*u_x", "2*d(x)*u_x"])
+    states = Library.parse(["c(x)"], ("u", "c"))  # a component of that name is a factor
+    assert states.names == ("x*c",)
+    equation = Equation.parse("u_t = c(x)*u_xx - u*u_x")
+    assert str(equation) == "u_t = -u*u_x + c(x)*u_xx"

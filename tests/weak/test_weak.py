@@ -22,6 +22,7 @@ from fts.equations.equation import Equation, strong
 from fts.equations.terms import Library, Term, expand, parse_term
 from fts.fields.frozen import CallableField, TabulatedField
 from fts.fields.system import FieldSystem, values_on_grid
+from fts.fields.varying import Basis
 from fts.params.paper import PAPER
 from fts.params.types import Rule, WeakParams
 from fts.weak import assembly, test_functions
@@ -471,3 +472,38 @@ def test_integration_by_parts_agrees_with_the_strong_form() -> None:
         values = np.broadcast_to(q(values_on_grid(fields, q.symbols, nodes)), (3 * 64, 2 * 64))
         strong = np.einsum("aibj,i,j->ab", values.reshape(3, 64, 2, 64), *bumps).ravel()
         np.testing.assert_allclose(column, strong, rtol=0, atol=1e-12 * np.abs(strong).max())
+
+
+def test_splines_of_a_varying_coefficient_take_the_derivatives_with_the_test_function() -> None:
+    """Rows of terms in c(x) and c(t) against the quadrature of the terms themselves, knots inside."""
+    texts = [
+        "c(x)*u_xx",
+        "D_x(c(x)*u_x)",
+        "c(x)*u*u_x",
+        "c(x)*u_xxxx",
+        "c(t)*u_x",
+        "c(x)*u_t",
+        "c(x)",
+        "u^2*c(t)",
+    ]
+    library = Library.parse(texts)
+    known = {
+        "c(x)": Basis("x", 0.0, 6.0, False, 9).single(3),
+        "c(t)": Basis("t", 0.0, 3.0, True, 7).single(2),
+    }
+    fields = FieldSystem({"u": Product(True)}, known)
+    geometry = WeakParams((0.8, 0.4), (3, 2), (64, 64), 12, "gauss")
+    system = assembly.assemble(fields, library, geometry, np.array([0.3, 0.2]))
+    centers = test_functions.patch_centers(fields.domain, geometry, system.phase)
+    finer = replace(geometry, nodes=(400, 400))
+    nodes = test_functions.patch_nodes(centers, finer)
+    bumps = [test_functions.weights(h, 400, 12, 0, "gauss") for h in geometry.half_widths]
+    for term, column in zip(library, system.A.T, strict=True):
+        q = expand(term.orders, scale(term.q, term.scale))
+        values = np.broadcast_to(q(values_on_grid(fields, q.symbols, nodes)), (3 * 400, 2 * 400))
+        strong = np.einsum("aibj,i,j->ab", values.reshape(3, 400, 2, 400), *bumps).ravel()
+        np.testing.assert_allclose(
+            column, strong, rtol=0, atol=3e-6 * np.abs(strong).max(), err_msg=str(term)
+        )
+    with pytest.raises(ValueError, match="is an unknown function: take"):
+        assembly.assemble(fields.fields["u"], library, geometry, np.array([0.3, 0.2]))

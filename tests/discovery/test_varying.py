@@ -1,0 +1,118 @@
+"""Coefficients that are unknown functions of one coordinate: known answers, flat ones, bands, refusals."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import fts
+from fts.discovery.systems import SystemDiscovery
+from fts.equations.grammar import TermError
+from fts.fields.varying import Basis
+from fts.observations import Observations
+from fts.problems.systems import DEVELOPMENT_SEEDS, observe_system, simulate_system, system_problem
+
+SEED = DEVELOPMENT_SEEDS[0]
+
+
+def samples_of(name: str, noise: float, share: float = 0.2, seed: int = SEED) -> Observations:
+    return observe_system(simulate_system(name, seed), share, noise, seed=seed)["u"]
+
+
+def discovered(samples: Observations, library: list[str]) -> SystemDiscovery:
+    result = fts.discover(samples, library, progress=False)
+    assert isinstance(result, SystemDiscovery)
+    return result
+
+
+def truth_of(name: str, points: np.ndarray) -> np.ndarray:
+    (function,) = system_problem(name).functions.values()
+    return function(points, 0.0)
+
+
+def test_a_speed_that_varies_is_found_with_its_band() -> None:
+    """Advection on a ring, among constant terms and a wrong varying one."""
+    library = ["u", "u^2", "u_x", "u*u_x", "u_xx", "c(x)*u", "c(x)*u_x"]
+    result = discovered(samples_of("varying_advection", 0.05), library)
+    assert [str(term) for term in result.equation.terms] == ["c(x)*u_x"]
+    assert str(result.equation) == "u_t = c(x)*u_x"
+    curve = result.coefficient("c(x)*u_x")
+    error = curve.values + truth_of("varying_advection", curve.points)
+    assert np.mean(np.abs(error) < 2 * curve.errors) > 0.8
+    assert np.median(curve.errors) < 0.05
+    assert np.ptp(curve.values[[0, -1]]) < 1e-12
+    assert "along x, ± " in str(result)
+    record = json.loads(json.dumps(result.as_dict()))["components"]["u"]["terms"]["c(x)*u_x"]
+    assert record["curve"]["values"] == curve.values.tolist()
+
+
+def test_a_conductivity_that_varies_is_found_in_the_right_form() -> None:
+    """D_x(k u_x), not k u_xx, where no noise hides the difference."""
+    samples = samples_of("varying_heat", 0.0)
+    result = discovered(samples, ["u", "u_x", "u*u_x", "u_xx", "c(x)*u_xx", "D_x(c(x)*u_x)"])
+    assert result.equation.support() == fts.Equation.parse("u_t = D_x(c(x)*u_x)").support()
+    curve = result.coefficient("D_x(c(x)*u_x)")
+    inside = (curve.points > 0.4) & (curve.points < 3.6)
+    error = curve.values - truth_of("varying_heat", curve.points)
+    assert np.abs(error[inside]).max() < 0.01
+    assert np.median(curve.errors) < 1e-3
+
+
+def test_a_constant_coefficient_gives_a_flat_curve_and_is_preferred_to_one() -> None:
+    samples = samples_of("kpz", 0.02)
+    result = discovered(samples, ["c(x)*u_xx", "u_x^2"])
+    curve = result.coefficient("c(x)*u_xx")
+    assert np.mean(np.abs(curve.values - 0.4) < 2 * curve.errors) > 0.8
+    assert np.std(curve.values[10:-10]) < 0.05  # patches do not reach across the ends of the ring
+    both = discovered(samples, ["c(x)*u_xx", "u_xx", "u_x^2"])
+    assert both.equation.support() == fts.Equation.parse("u_t = u_xx + u_x^2").support()
+    with pytest.raises(ValueError, match="has no curve"):
+        both.coefficient("u_xx")
+
+
+def test_axes_with_few_sensors_are_refused_in_a_line() -> None:
+    samples = samples_of("varying_advection", 0.0)
+    for count, axis in ((3, "x"), (7, "x")):
+        chosen = np.isin(
+            samples.x[:, 0], np.unique(samples.x[:, 0])[:: len(np.unique(samples.x)) // count][:count]
+        )
+        few = replace(samples, x=samples.x[chosen], t=samples.t[chosen], y=samples.y[chosen])
+        with pytest.raises(
+            TermError, match=rf"{count} positions along {axis} were measured: measure at 8"
+        ) as error:
+            fts.discover(few, ["c(x)*u_x", "u"], progress=False)
+        assert "\n" not in str(error.value)
+    with pytest.raises(TermError, match="needs 2 spatial axes"):
+        fts.discover(samples, ["c(y)*u_x"], progress=False)
+    with pytest.raises(ValueError, match="is an unknown function: take"):
+        fts.select(fts.CallableField(lambda x, t: x + t, samples.domain), ["c(x)*u_x", "u"])
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+def test_splines_add_up_to_one_and_close_where_the_axis_does(periodic: bool) -> None:
+    basis = Basis("x", -1.0, 3.0, periodic, 9)
+    points = np.linspace(-1, 3, 41)
+    np.testing.assert_allclose(basis(points).sum(axis=1), 1.0, atol=1e-12)
+    step = 1e-6
+    slope = (basis(points[1:-1] + step) - basis(points[1:-1] - step)) / (2 * step)
+    np.testing.assert_allclose(basis(points[1:-1], 1), slope, atol=1e-6)
+    if periodic:
+        np.testing.assert_allclose(basis(points[:1], 2), basis(points[-1:], 2), atol=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "term", "noise", "share"),
+    [("varying_advection", "c(x)*u_x", 0.05, 0.2), ("varying_heat", "D_x(c(x)*u_x)", 0.01, 0.5)],
+)
+def test_bands_contain_the_truth_as_often_as_they_say(
+    name: str, term: str, noise: float, share: float
+) -> None:
+    inside = []
+    for seed in DEVELOPMENT_SEEDS[:12]:
+        curve = discovered(samples_of(name, noise, share, seed), [term]).coefficient(term)
+        sign = -1 if name == "varying_advection" else 1
+        error = sign * curve.values - truth_of(name, curve.points)
+        inside.append(np.mean(np.abs(error) < 1.96 * curve.errors))
+    assert 0.9 < np.mean(inside) <= 1.0, inside
