@@ -212,10 +212,10 @@ def gather(ready: Prepared, drawn: DrawnSystems) -> Evidence:
     scale = np.where(norms > 0, size / np.where(norms > 0, norms, 1.0), 0.0)
     samples = [_sample(*pair, v, scale) for pair, v in zip(drawn.pairs, drawn.variances, strict=True)]
     draws = [Moments(np.stack(group)) for group in zip(*samples, strict=True)] if samples else [None] * 3
-    fields, drawn, difference = draws
+    fields, others, difference = draws
     columns = np.column_stack([target, rows * scale]) / size
     shares = np.where(norms > 0, norms, np.inf) / size
-    return Evidence(ready.library, shares, by_region(columns, blocks), fields, drawn, difference)
+    return Evidence(ready.library, shares, by_region(columns, blocks), fields, others, difference)
 
 
 def judge(evidence: Evidence, supports: Int[np.ndarray, "n m"]) -> list[SupportFit]:

@@ -60,11 +60,11 @@ def test_a_conductivity_that_varies_is_found_in_the_right_form() -> None:
 
 
 def test_a_constant_coefficient_gives_a_flat_curve_and_is_preferred_to_one() -> None:
-    samples = samples_of("kpz", 0.02)
+    samples = samples_of("kpz", 0.002)
     result = discovered(samples, ["c(x)*u_xx", "u_x^2"])
     curve = result.coefficient("c(x)*u_xx")
     assert np.mean(np.abs(curve.values - 0.4) < 2 * curve.errors) > 0.8
-    assert np.std(curve.values[10:-10]) < 0.05  # patches do not reach across the ends of the ring
+    assert np.std(curve.values[15:-15]) < 0.02  # patches do not reach across the ends of the ring
     both = discovered(samples, ["c(x)*u_xx", "u_xx", "u_x^2"])
     assert both.equation.support() == fts.Equation.parse("u_t = u_xx + u_x^2").support()
     with pytest.raises(ValueError, match="has no curve"):
@@ -73,15 +73,15 @@ def test_a_constant_coefficient_gives_a_flat_curve_and_is_preferred_to_one() -> 
 
 def test_axes_with_few_sensors_are_refused_in_a_line() -> None:
     samples = samples_of("varying_advection", 0.0)
-    for count, axis in ((3, "x"), (7, "x")):
-        chosen = np.isin(
-            samples.x[:, 0], np.unique(samples.x[:, 0])[:: len(np.unique(samples.x)) // count][:count]
-        )
-        few = replace(samples, x=samples.x[chosen], t=samples.t[chosen], y=samples.y[chosen])
-        with pytest.raises(
-            TermError, match=rf"{count} positions along {axis} were measured: measure at 8"
-        ) as error:
-            fts.discover(few, ["c(x)*u_x", "u"], progress=False)
+    few = np.isin(samples.x[:, 0], np.unique(samples.x)[::4])
+    sparse = replace(samples, x=samples.x[few], t=samples.t[few], y=samples.y[few])
+    grid = np.meshgrid(np.linspace(0, 1, 8), [0.0, 0.5, 1.0], np.linspace(0, 1, 9), indexing="ij")
+    x, y, t = map(np.ravel, grid)
+    box = fts.Domain((0.0, 0.0), (1.0, 1.0), 0.0, 1.0, (False, False))
+    plane = Observations(np.column_stack([x, y]), t, np.sin(x + y - t), box)
+    for given, term, count in ((sparse, "c(x)*u_x", 7), (plane, "c(y)*u_yy", 3)):
+        with pytest.raises(TermError, match=f"{count} positions along . were measured: measure at") as error:
+            fts.discover(given, [term, "u"], progress=False)
         assert "\n" not in str(error.value)
     with pytest.raises(TermError, match="needs 2 spatial axes"):
         fts.discover(samples, ["c(y)*u_x"], progress=False)
