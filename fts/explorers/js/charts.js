@@ -54,7 +54,7 @@ export function termSvg(body) {
   const small = (text, shift) => `<tspan dy="${shift}" font-size="80%">${text}</tspan><tspan dy="${-shift}">​</tspan>`;
   return body
     .replace(/D_([xyz]+)/g, (_, s) => "∂" + small(s, 3))
-    .replace(/\bu_([xyz]+)/g, (_, s) => "<tspan font-style='italic'>u</tspan>" + small(s, 3))
+    .replace(/\bu_([xyzt]+)/g, (_, s) => "<tspan font-style='italic'>u</tspan>" + small(s, 3))
     .replace(/\bu(?=$|[\^*)\s])/g, "<tspan font-style='italic'>u</tspan>")
     .replace(/\^(-?[\d.]+)/g, (_, s) => small(s, -4))
     .replaceAll("*", " ");

@@ -2,6 +2,7 @@
 
 import { Frame } from "./frame.js";
 import { adapterView } from "./view_adapter.js";
+import { experimentsView } from "./view_experiments.js";
 import { frontView } from "./view_front.js";
 import { noiseView } from "./view_noise.js";
 import { patchesView } from "./view_patches.js";
@@ -23,6 +24,7 @@ const VIEWS = {
   sensors: sensorsView,
   noise: noiseView,
   front: frontView,
+  experiments: experimentsView,
 };
 
 /** Mount one explorer; `inPage` is set where there is no kernel and the address is ours to write. */

@@ -50,7 +50,7 @@ export function equationHtml(terms, xi) {
 export function termHtml(body) {
   return body
     .replace(/D_([xyz]+)/g, "∂<sub>$1</sub>")
-    .replace(/\bu_([xyz]+)/g, "<i>u</i><sub>$1</sub>")
+    .replace(/\bu_([xyzt]+)/g, "<i>u</i><sub>$1</sub>")
     .replace(/\bu(?=$|[\^*)\s])/g, "<i>u</i>")
     .replace(/\^(-?[\d.]+)/g, "<sup>$1</sup>")
     .replaceAll("*", "&#8201;");

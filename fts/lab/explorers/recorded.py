@@ -1,7 +1,8 @@
-"""Explorers of what was computed beforehand: noise in one field and in two, and pools of functions.
+"""Explorers of what was computed beforehand: noise in one field and in two, runs, and pools of functions.
 
 The first page carries two symmetric matrices of J + 1 rows per noise level, and searches supports itself, as
-`fts.selection.support_search` does. The second carries refitted functions with their held-out risks.
+`fts.selection.support_search` does; the second carries one such matrix per run of an experiment. The third
+carries refitted functions with their held-out risks.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ import traitlets
 from matplotlib.figure import Figure
 
 from fts import containers
+from fts.discovery.systems import SystemDiscovery
 from fts.equations.equation import Equation
 from fts.explorers.explorer import Explorer, Payload, count, field_key, number, term_values
 from fts.lab.studies.records import RunRecord
@@ -120,6 +122,93 @@ def _square(upper: np.ndarray, n: int) -> np.ndarray:
     matrix = np.zeros((n, n))
     matrix[np.triu_indices(n)] = upper
     return matrix + np.triu(matrix, 1).T
+
+
+class Runs(Payload):
+    """The moments of every run of one experiment, as a discovery has them."""
+
+    def __init__(self, label: str, result: SystemDiscovery, truth: Equation) -> None:
+        ((_, discovered),) = result.components.items()
+        evidence, runs = discovered.evidence, len(result.experiments)
+        if evidence is None or runs < 2 or len(evidence.regions.products) % runs:
+            raise ValueError(
+                f"{runs} runs: give a discovery from two or more, each with rows in every region"
+            )
+        products, upper = evidence.regions.products, np.triu_indices(len(evidence.library) + 1)
+        self.library, self.truth = evidence.library, truth.on(evidence.library)
+        self.products = products.reshape(runs, -1, *products.shape[1:]).sum(axis=1)
+        data = np.stack([each[upper] for each in self.products]).astype("<f8").tobytes()
+        self.search = {"reliability": 1e-9, "width": 6, "most": min(8, len(evidence.library))}
+        info: dict[str, Any] = {
+            "label": label,
+            "dimension": 1,
+            "key": field_key(data),
+            "size": len(evidence.library) + 1,
+            "runs": runs,
+            "target": truth.target,
+            "norms": evidence.norms.tolist(),
+            "library": [{name: term_values(term)[name] for name in _SHOWN} for term in evidence.library],
+            "truth": self.truth.tolist(),
+            "search": self.search,
+        }
+        super().__init__(data=data, info=info)
+
+
+class RunsExplorer(Explorer):
+    """What several runs of an experiment say, and fewer of them."""
+
+    caption = "Take runs away"
+    order = (*(f"run_{k}" for k in range(1, 7)), "factor")
+    view = traitlets.Unicode("experiments").tag(sync=True)
+    factor = number(1.5, 1.05, 10.0, 0.05, "Times the least unexplained share", base=10)
+    run_1, run_2, run_3, run_4, run_5, run_6 = (count(1, 0, 1, f"Run {k}") for k in range(1, 7))
+
+    @property
+    def kept(self) -> list[int]:
+        """The runs that were not taken away."""
+        return [k for k in range(self.source.info["runs"]) if getattr(self, f"run_{k + 1}")]
+
+    @property
+    def sizes(self) -> list[tuple[Support, np.ndarray, float, float]]:
+        """By number of terms the best support, its weights, and what they leave in runs kept and others."""
+        products, search = self.source.products, self.source.search
+        inside = np.isin(np.arange(len(products)), self.kept)
+        own, others = (Moments(products[each].sum(axis=0)[None]) for each in (inside, ~inside))
+        matrix, rows = own.products[0], []
+        if not inside.any():
+            return []
+        for support in beam_search(matrix, matrix, search["most"], search["reliability"], search["width"]):
+            x = own.on(support).solve()
+            shares = (
+                float(each.on(support).risk(x)[0] / max(each.square[0], 1e-300)) for each in (own, others)
+            )
+            rows.append((support, x[0], *shares))
+        return rows
+
+    @property
+    def chosen(self) -> Equation:
+        """The smallest equation whose unexplained share is within the factor of the least, by NumPy."""
+        rows, library, target = self.sizes, self.source.library, self.source.info["target"]
+        if not rows:
+            return Equation((), [], target)
+        limit = self.factor * min(risk for *_, risk, _ in rows)
+        support, x = next((support, x) for support, x, risk, _ in rows if risk <= limit)
+        norms = np.array(self.source.info["norms"])[list(support)]
+        return Equation(tuple(library[j] for j in support), x / norms, target)
+
+    def still(self) -> Figure:
+        use_style()
+        figure, ax = canvas(0.5)
+        rows = self.sizes
+        terms, kept, away = (
+            [f(row) for row in rows] for f in (lambda r: len(r[0]), lambda r: r[2], lambda r: r[3])
+        )
+        ax.plot(terms, kept, "o-", color=PALETTE[0], label="runs kept")
+        if len(self.kept) < self.source.info["runs"]:
+            ax.plot(terms, away, "o-", color=PALETTE[4], label="runs taken away")
+        ax.set(yscale="log", xlabel="terms", ylabel="unexplained share", title=self.source.info["label"])
+        ax.legend()
+        return figure
 
 
 class PoolRuns(Payload):

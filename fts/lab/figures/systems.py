@@ -1,0 +1,115 @@
+"""Figures and tables of the chapter on more than one: species, runs, a curve, and how often all is found."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from fts.discovery.systems import SystemDiscovery
+from fts.domain import Domain
+from fts.fields.varying import Curve
+from fts.lab.studies.records import RunRecord, by_cell
+from fts.plotting import INK, PALETTE, Table, canvas, field_map, panel_row, table
+from fts.problems.problems import names, problem
+from fts.problems.systems import system_names, system_problem
+
+_POINTS = 160
+
+
+def reconstructions(result: SystemDiscovery) -> Figure:
+    """The frozen field of every component over space and time, with the probes below."""
+    fits = result.experiments[0].fits
+    figure, axes = panel_row(len(fits), 0.5, "$t$")
+    for ax, (name, fit) in zip(axes, fits.items(), strict=True):
+        x, t = _axes(fit.field.domain)
+        mesh = field_map(ax, x, t, fit.field.on_grid(x, t))
+        figure.colorbar(mesh, ax=ax, label=f"${name}$", location="bottom")
+        probes = np.unique(fit.observations.x[:, 0])
+        ax.plot(probes, np.full(probes.size, t[0]), "^", color=INK, markersize=3, clip_on=False)
+    return figure
+
+
+def _axes(domain: Domain) -> tuple[np.ndarray, np.ndarray]:
+    return np.linspace(domain.low[0], domain.high[0], _POINTS), np.linspace(domain.t0, domain.t1, _POINTS)
+
+
+def curve(found: Curve, truth: Callable[[np.ndarray], np.ndarray] | None = None) -> Figure:
+    """A coefficient with the band of two standard errors, and the true one dashed."""
+    figure, ax = canvas(0.45)
+    x, values, errors = found.points, found.values, found.errors
+    ax.fill_between(x, values - 2 * errors, values + 2 * errors, color=PALETTE[0], alpha=0.25, linewidth=0)
+    ax.plot(x, values, color=PALETTE[0], label="found")
+    if truth is not None:
+        ax.plot(x, truth(x), "--", color=INK, label="true")
+        ax.legend()
+    inside = np.quantile(np.concatenate([values - 3 * errors, values + 3 * errors]), [0.08, 0.92])
+    ax.set(xlabel=f"${found.axis}$", ylabel=f"$c({found.axis})$", xlim=(x[0], x[-1]), ylim=tuple(inside))
+    return figure
+
+
+def runs_table(alone: Sequence[SystemDiscovery], together: SystemDiscovery) -> Table:
+    """What every run says alone, and all of them."""
+    rows = [(f"run {k}", *_answer(result)) for k, result in enumerate(alone, 1)]
+    return table(("samples", "verdict", "equation"), [*rows, (f"all {len(alone)}", *_answer(together))])
+
+
+def _answer(result: SystemDiscovery) -> tuple[str, str]:
+    (found,) = result.components.values()
+    return found.verdict.status, f"${found.equation.latex}$"
+
+
+def recovery_table(records: Iterable[RunRecord], *, several: bool) -> Table:
+    """The runs with every equation right, of those made, by noise, for problems of several fields or one."""
+    entries = map(system_problem, system_names())
+    problems = [each.name for each in entries if several == (len(each.components) + len(each.inputs) > 1)]
+    cells = {key: runs for key, runs in by_cell(records).items() if key[1] in problems and key[2] == "S20"}
+    levels = sorted({noise for *_, noise in cells})
+    rows = []
+    for name in problems:
+        of_problem = {noise: runs for (_, other, _, noise), runs in cells.items() if other == name}
+        if of_problem:
+            shown = [_share(of_problem.get(noise, ())) for noise in levels]
+            rows.append((_title(name), *shown, _worst(of_problem.get(levels[0], ()))))
+    header = ("problem", *(f"{noise:.0%} noise" for noise in levels), "coefficients within")
+    return table(header, rows)
+
+
+def comparison_table(records: Iterable[RunRecord], rows_of: Mapping[str, tuple[str, str]]) -> Table:
+    """Runs with every equation right, by problem and noise, for every row and protocol in `rows_of`."""
+    cells = by_cell(records)
+    wanted = {(name, noise) for (row, name, protocol, noise) in cells if (row, protocol) in rows_of.values()}
+    shown = sorted((name, noise) for name, noise in wanted)
+    rows = [
+        (
+            _title(name),
+            f"{noise:.0%}",
+            *(_share(cells.get((row, name, protocol, noise), ())) for row, protocol in rows_of.values()),
+        )
+        for name, noise in shown
+    ]
+    return table(("problem", "noise", *rows_of), rows)
+
+
+def _title(name: str) -> str:
+    return problem(name).title if name in names() else system_problem(name).title.partition(",")[0]
+
+
+def _share(runs: Sequence[RunRecord]) -> str:
+    return f"{sum(run.score['exact'] for run in runs if not run.error)}/{len(runs)}" if runs else "–"
+
+
+def _worst(runs: Sequence[RunRecord]) -> str:
+    """The largest relative error of a coefficient, at the median over runs that are right."""
+    errors = [run.score["error"] for run in runs if not run.error and run.score["exact"]]
+    return f"{np.median(errors):.2g}" if errors else "–"
+
+
+def failures(records: Iterable[RunRecord]) -> list[str]:
+    """A line for every problem and noise where equations were wrong, and how many were called identified."""
+    lines = []
+    for (row, name, protocol, noise), runs in by_cell(records).items():
+        wrong = [run for run in runs if run.error or not run.score["exact"]]
+        called = sum(set(run.extra.get("status", {}).values()) == {"identified"} for run in wrong)
+        counts = f"{len(wrong)} of {len(runs)} wrong, {called} of these called identified"
+        lines += [f"{row}, {_title(name)} {protocol}, {noise:.0%} noise: {counts}"] if wrong else []
+    return lines
