@@ -143,7 +143,7 @@ class Evidence:
 class SupportFit:
     """What the evidence says of one support.
 
-    Of a term with several columns share and errors are norms of what the columns contribute.
+    Of a term with several columns share and errors are those of the norm of what they contribute.
     """
 
     support: Support
@@ -234,12 +234,8 @@ def judge(evidence: Evidence, supports: Int[np.ndarray, "n m"]) -> list[SupportF
     shift, spread, share = np.sqrt((moved**2).mean(axis=1)), jackknife(left, axis=1), share[:, 0]
     if columns.shape != supports.shape:
         widths = [len(evidence.columns(j)) for j in supports[0].tolist()]
-        gram, deviations = (
-            total.gram[:, 0],
-            (left - left.mean(axis=1, keepdims=True)) * np.sqrt(left.shape[1] - 1),
-        )
-        shift, spread = (_norms(each, gram, widths) for each in (moved, deviations))
-        share = _norms(share[:, None], gram, widths)
+        jackknifed = (left - left.mean(axis=1, keepdims=True)) * np.sqrt(left.shape[1] - 1)
+        share, spread, shift = _by_term(share, jackknifed, moved, total.gram[:, 0], widths)
     se = np.hypot(spread, shift)
     return [
         SupportFit(
@@ -249,16 +245,32 @@ def judge(evidence: Evidence, supports: Int[np.ndarray, "n m"]) -> list[SupportF
     ]
 
 
-def _norms(
-    x: Float[np.ndarray, "n k columns"], gram: Float[np.ndarray, "n columns columns"], widths: list[int]
-) -> Float[np.ndarray, "n terms"]:
-    """Root mean square over k of the norm of what each term's columns contribute with weights x."""
-    ends = np.cumsum(widths)
-    parts = [
-        np.einsum("nki,nij,nkj->n", x[..., a:b], gram[:, a:b, a:b], x[..., a:b])
-        for a, b in zip(ends - widths, ends, strict=True)
-    ]
-    return np.sqrt(np.maximum(np.stack(parts, axis=1) / x.shape[1], 0.0))
+def _by_term(
+    x: Float[np.ndarray, "n columns"],
+    jackknifed: Float[np.ndarray, "n regions columns"],
+    moved: Float[np.ndarray, "n draws columns"],
+    gram: Float[np.ndarray, "n columns columns"],
+    widths: list[int],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Share, spread and shift of terms, of several columns those of ||A x||, less what errors add to it.
+
+    With errors d of x, E ||A (x + d)||^2 = ||A x||^2 + E ||A d||^2; the norm moves by <A x, A d> / ||A x||.
+    """
+    results, start = [], 0
+    for width in widths:
+        part = slice(start, start := start + width)
+        weights, errors = x[:, part], (jackknifed[..., part], moved[..., part])
+        if width == 1:
+            results.append((weights[:, 0], *(np.sqrt((each[..., 0] ** 2).mean(axis=1)) for each in errors)))
+            continue
+        columns = gram[:, part, part]
+        square = np.einsum("ni,nij,nj->n", weights, columns, weights)
+        added = (np.einsum("nki,nij,nkj->nk", each, columns, each).mean(axis=1) for each in errors)
+        along = (np.einsum("ni,nij,nkj->nk", weights, columns, each) ** 2 for each in errors)
+        share = np.sqrt(np.maximum(square - sum(added), 0.0))
+        results.append((share, *(np.sqrt(each.mean(axis=1) / np.maximum(square, FLOOR)) for each in along)))
+    share, spread, shift = (np.stack(each, axis=1) for each in zip(*results, strict=True))
+    return share, spread, shift
 
 
 def weights_of(evidence: Evidence, fit: SupportFit) -> tuple[np.ndarray, np.ndarray]:

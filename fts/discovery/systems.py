@@ -209,8 +209,9 @@ def discover(
     list of these, one for each experiment. `columns` says which column holds which component, {"u": "height",
     "v": "speed"}; `inputs` names those that get no equation of their own, or maps names to functions of
     x, [y,] t. `target` is the left-hand side, "u_t" unless said otherwise: "u_tt" for waves. `library` is a
-    list of terms or a name, by default a general one. `domain` says where the field lives and which axes are
-    periodic, by default the samples' bounding box.
+    list of terms or a name, by default a general one; the c of c(x)*u_x is an unknown function, which
+    `result.coefficient("c(x)*u_x")` gives. `domain` says where the field lives and which axes are periodic,
+    by default the samples' bounding box.
     """
     if not (_is_system(samples, columns, inputs, target) or _is_general(library)):
         options = {"recipe": recipe, "domain": domain, "progress": progress, "params": params}

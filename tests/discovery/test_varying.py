@@ -71,6 +71,22 @@ def test_a_constant_coefficient_gives_a_flat_curve_and_is_preferred_to_one() -> 
         both.coefficient("u_xx")
 
 
+def test_constant_terms_beside_a_curve_keep_their_sign() -> None:
+    """u_t = c(t) u_xx - 0.5 u_x on a ring, from exact modes."""
+    x, t = np.linspace(0, 2 * np.pi, 40, endpoint=False), np.linspace(0, 2, 61)
+    along, depth = np.meshgrid(x, t, indexing="ij")
+    integral, moved = 0.2 * depth + 0.05 * np.sin(2 * depth), along - 0.5 * depth
+    waves = ((1.0, 1, 0.3), (0.8, 2, 1.0), (0.6, 3, 2.0), (0.4, 4, 1.5))
+    u = sum(a * np.cos(m * moved + p) * np.exp(-(m**2) * integral) for a, m, p in waves)
+    ring = fts.Domain((0.0,), (2 * np.pi,), 0.0, 2.0, (True,))
+    samples = Observations(along.reshape(-1, 1), depth.ravel(), u.ravel(), ring)
+    result = discovered(samples, ["u", "u_x", "c(t)*u_xx", "u*u_x", "f(t)"])
+    assert result.equation.support() == fts.Equation.parse("u_t = u_x + c(t)*u_xx").support()
+    assert result.components["u"].selection.coefficients["u_x"] == pytest.approx(-0.5, abs=0.005)
+    curve = result.coefficient("c(t)*u_xx")
+    np.testing.assert_allclose(curve.values[10:-10], 0.2 + 0.1 * np.cos(2 * curve.points[10:-10]), atol=0.01)
+
+
 def test_axes_with_few_sensors_are_refused_in_a_line() -> None:
     samples = samples_of("varying_advection", 0.0)
     few = np.isin(samples.x[:, 0], np.unique(samples.x)[::4])
