@@ -181,8 +181,8 @@ class SystemDiscovery:
         if len(self.experiments) < 2:
             return []
         return [
-            f"{name}: of u_t in experiments left out, unexplained at most {max(each):.2g}, "
-            f"at the median {np.median(each):.2g}"
+            f"{name}: of {self.components[name].verdict.of} in experiments left out, unexplained at most "
+            f"{max(each):.2g}, at the median {np.median(each):.2g}"
             for name, each in self.left_out.items()
         ]
 
