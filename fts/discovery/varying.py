@@ -94,11 +94,11 @@ def smoothed(evidence: Evidence, columns: Columns) -> Evidence:
     rows = np.zeros((size, size))
     for term, group in zip(evidence.library, evidence.groups, strict=True):
         if basis := columns.bases.get(unknown_axis(term.unknown)):
-            norms, places = evidence.norms[list(group)], np.ix_(group, group)
-            constant = np.sqrt(norms @ total.gram[0][places] @ norms)
+            norms, block = evidence.norms[list(group)], np.ix_(group, group)
+            constant = np.sqrt(norms @ total.gram[0][block] @ norms)
             points = np.linspace(basis.low, basis.high, _POINTS)
             bends = (basis.high - basis.low) ** 2 * constant * basis(points, 2) / norms
-            rows[places] = bends.T @ bends / (_POINTS * _CURVATURE**2)
+            rows[block] = bends.T @ bends / (_POINTS * _CURVATURE**2)
     added = np.pad(variance * rows, (1, 0))
     moments = {
         name: Moments(each.products + added / (len(each.products) if name == "regions" else 1))

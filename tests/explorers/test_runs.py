@@ -45,8 +45,8 @@ def explorer(rng: np.random.Generator) -> RunsExplorer:
     evidence = Evidence(
         library, np.ones(6), by_region(np.concatenate(columns), np.concatenate(blocks)), *[None] * 3
     )
-    found = Discovery(None, None, None, not_identifiable("a test"), evidence=evidence)
-    result = SystemDiscovery((Experiment({}),) * 6, {"u": found}, {})
+    discovery = Discovery(None, None, None, not_identifiable("a test"), evidence=evidence)
+    result = SystemDiscovery((Experiment({}),) * 6, {"u": discovery}, {})
     return RunsExplorer([Runs("six runs", result, TRUTH)])
 
 

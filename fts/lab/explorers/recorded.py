@@ -173,14 +173,14 @@ class RunsExplorer(Explorer):
         """By number of terms the best support, its weights, and what they leave in runs kept and others."""
         products, search = self.source.products, self.source.search
         inside = np.isin(np.arange(len(products)), self.kept)
-        own, others = (Moments(products[each].sum(axis=0)[None]) for each in (inside, ~inside))
-        matrix, rows = own.products[0], []
+        kept, removed = (Moments(products[each].sum(axis=0)[None]) for each in (inside, ~inside))
+        matrix, rows = kept.products[0], []
         if not inside.any():
             return []
         for support in beam_search(matrix, matrix, search["most"], search["reliability"], search["width"]):
-            x = own.on(support).solve()
+            x = kept.on(support).solve()
             shares = (
-                float(each.on(support).risk(x)[0] / max(each.square[0], 1e-300)) for each in (own, others)
+                float(each.on(support).risk(x)[0] / max(each.square[0], 1e-300)) for each in (kept, removed)
             )
             rows.append((support, x[0], *shares))
         return rows

@@ -33,17 +33,19 @@ def _axes(domain: Domain) -> tuple[np.ndarray, np.ndarray]:
     return np.linspace(domain.low[0], domain.high[0], _POINTS), np.linspace(domain.t0, domain.t1, _POINTS)
 
 
-def curve(found: Curve, truth: Callable[[np.ndarray], np.ndarray] | None = None) -> Figure:
+def curve(estimate: Curve, truth: Callable[[np.ndarray], np.ndarray] | None = None) -> Figure:
     """A coefficient with the band of two standard errors, and the true one dashed."""
     figure, ax = canvas(0.45)
-    x, values, errors = found.points, found.values, found.errors
+    x, values, errors = estimate.points, estimate.values, estimate.errors
     ax.fill_between(x, values - 2 * errors, values + 2 * errors, color=PALETTE[0], alpha=0.25, linewidth=0)
     ax.plot(x, values, color=PALETTE[0], label="found")
     if truth is not None:
         ax.plot(x, truth(x), "--", color=INK, label="true")
         ax.legend()
     inside = np.quantile(np.concatenate([values - 3 * errors, values + 3 * errors]), [0.08, 0.92])
-    ax.set(xlabel=f"${found.axis}$", ylabel=f"$c({found.axis})$", xlim=(x[0], x[-1]), ylim=tuple(inside))
+    ax.set(
+        xlabel=f"${estimate.axis}$", ylabel=f"$c({estimate.axis})$", xlim=(x[0], x[-1]), ylim=tuple(inside)
+    )
     return figure
 
 
@@ -54,8 +56,8 @@ def runs_table(alone: Sequence[SystemDiscovery], together: SystemDiscovery) -> T
 
 
 def _answer(result: SystemDiscovery) -> tuple[str, str]:
-    (found,) = result.components.values()
-    return found.verdict.status, f"${found.equation.latex}$"
+    (discovery,) = result.components.values()
+    return discovery.verdict.status, f"${discovery.equation.latex}$"
 
 
 def recovery_table(records: Iterable[RunRecord], *, several: bool) -> Table:
