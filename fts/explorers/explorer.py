@@ -58,7 +58,7 @@ _NUMERICS = (
 _FRONT = (
     *("container", "terms", "engine", "palette", "charts", "share", "style", "frame", "view_selection"),
     *("view_path", "view_patches", "view_proposals", "view_adapter", "view_scrubber", "view_pool"),
-    *("view_sensors", "view_front", "supports", "view_noise", "view_experiments", "main"),
+    *("view_sensors", "view_front", "view_bump", "supports", "view_noise", "view_experiments", "main"),
 )
 # Numbers per seed: up to 24 generation systems, one fit and seven validation systems, on three axes and time.
 _DRAWN = (24 + 1 + 7) * 4

@@ -4,6 +4,9 @@ import { ask } from "./engine.js";
 import { sharedState, shareState } from "./share.js";
 import { STYLE } from "./style.js";
 
+// Milliseconds between two steps of a slider that plays.
+const PACE = 180;
+
 /** Builds an explorer into `el`; `view` is {question(frame), draw(frame, answer)}, or answers itself with `answer(frame)`. */
 export class Frame {
   constructor(model, el, { sources, references }, view, inPage) {
@@ -198,8 +201,35 @@ export class Frame {
       output,
       input,
     );
+    if (control.play) row.append(this.player(control, input));
     this.inputs.set(control.name, { input, output, control, row });
     return row;
+  }
+
+  /** Two buttons: one moves the slider from step to step by itself, from its beginning where it stands at the end. */
+  player(control, input) {
+    const play = make("button", { type: "button" }, "▶ Play"),
+      next = make("button", { type: "button" }, "Step");
+    const move = () => this.set({ [control.name]: this.value(control.name) + control.step });
+    const last = () => this.value(control.name) >= this.range(control)[1];
+    let timer = null;
+    const stop = () => {
+      clearInterval(timer);
+      timer = null;
+      play.textContent = "▶ Play";
+    };
+    play.onclick = () => {
+      if (timer) return stop();
+      if (last()) this.set({ [control.name]: this.range(control)[0] });
+      play.textContent = "❚❚ Pause";
+      timer = setInterval(() => (last() || !this.root.isConnected ? stop() : move()), PACE);
+    };
+    next.onclick = () => {
+      stop();
+      if (!last()) move();
+    };
+    input.addEventListener("pointerdown", stop);
+    return make("div", { class: "fts-player" }, play, next);
   }
 
   /** A button that takes the next of a fixed row of draws. */

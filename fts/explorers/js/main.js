@@ -2,6 +2,7 @@
 
 import { Frame } from "./frame.js";
 import { adapterView } from "./view_adapter.js";
+import { bumpView } from "./view_bump.js";
 import { experimentsView } from "./view_experiments.js";
 import { frontView } from "./view_front.js";
 import { noiseView } from "./view_noise.js";
@@ -24,6 +25,7 @@ const VIEWS = {
   sensors: sensorsView,
   noise: noiseView,
   front: frontView,
+  bump: bumpView,
   experiments: experimentsView,
 };
 

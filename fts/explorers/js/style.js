@@ -37,6 +37,7 @@ html[data-theme="dark"] .fts-explorer, body[data-jp-theme-light="false"] .fts-ex
 .fts-body { display: flex; flex-direction: column; }
 .fts-readout { min-height: 1.5em; font-size: .85rem; font-variant-numeric: tabular-nums; }
 .fts-control button { grid-column: 1 / -1; justify-self: start; margin: .1rem 0 .3rem; }
+.fts-player { grid-column: 1 / -1; display: flex; gap: .5rem; } .fts-player button { margin: .1rem 0 .3rem; }
 .fts-cell { cursor: pointer; }
 .fts-terms { display: flex; flex-wrap: wrap; gap: .3rem .4rem; margin: .2rem 0 .3rem; }
 .fts-term { border: 1px solid var(--fts-line); border-radius: 1rem; padding: 0 .6rem; font: 1rem/1.6 "Times New Roman", Times, serif; transition: color .2s, border-color .2s, background-color .2s; }

@@ -68,7 +68,7 @@ class FreezeAgainstJoint(Explorer):
     caption = "Freeze against joint"
     order = ("checkpoint",)
     view = traitlets.Unicode("scrubber").tag(sync=True)
-    checkpoint = count(CHECKPOINTS - 1, 0, CHECKPOINTS - 1, "Training")
+    checkpoint = count(CHECKPOINTS - 1, 0, CHECKPOINTS - 1, "Training", play=True)
 
     @property
     def joint(self) -> Equation:

@@ -15,7 +15,7 @@ from fts.lab.studies.published import CHOSEN, REGIMES, Cell, Published
 from fts.lab.studies.records import Cells, RunRecord, Summary
 from fts.params.paper import PAPER, SHORT_NAMES, TEST_SEEDS
 from fts.paths.recorder import SupportPath
-from fts.plotting import INK, PALETTE, Table, panel_row, table
+from fts.plotting import INK, PALETTE, Table, canvas, panel_row, table
 
 # Our row and noise level by published row.
 Words = Sequence[str]
@@ -32,6 +32,67 @@ _STAGES = (
 )
 # Shares of a true coefficient that are drawn where they are.
 _SHARES = (-0.2, 1.4)
+# What goes in, what is fitted to it, what is optimized, and what is read off.
+_STEPS = {
+    "PDE-FIND": (
+        "samples",
+        "Fourier series\nby ridge",
+        "thresholded ridge on\nits derivatives",
+        "terms and\ncoefficients",
+    ),
+    "WSINDy": (
+        "samples",
+        "Fourier series\nby ridge",
+        "thresholded ridge on\none weak system",
+        "terms; refit on\nother patches",
+    ),
+    "DL-PDE": (
+        "samples",
+        "network of sines",
+        "thresholded ridge on\nits derivatives",
+        "terms and\ncoefficients",
+    ),
+    "DeepMoD": (
+        "samples\nand library",
+        "network",
+        "data error + residual\nat the samples",
+        "terms of the last\nlasso mask",
+    ),
+    "PINN-SR": (
+        "samples\nand library",
+        "network",
+        "data error + residual\nat many points",
+        "terms after the\nlast projection",
+    ),
+    "Weak-PDE-LEARN": (
+        "samples\nand library",
+        "rational\nnetwork",
+        "data error + weak\nresidual + p-norm",
+        "terms above\na threshold",
+    ),
+}
+_JOINT = ("DeepMoD", "PINN-SR", "Weak-PDE-LEARN")
+
+
+def diagram(method: str) -> Figure:
+    """What goes into a method, what it fits and optimizes, and what is read off."""
+    figure, ax = canvas(0.24)
+    ax.set(xlim=(0, 4), ylim=(-0.62, 0.62))
+    ax.axis("off")
+    heads = ("goes in", "is fitted", "is optimized", "is read off")
+    for i, (head, text) in enumerate(zip(heads, _STEPS[method], strict=True)):
+        ax.text(i + 0.5, 0.44, head, ha="center", fontsize=8, color=INK)
+        joint = method in _JOINT and i in (1, 2)
+        color = PALETTE[1] if joint else PALETTE[0]
+        box = {"boxstyle": "round,pad=0.45", "facecolor": "none", "edgecolor": color}
+        ax.text(i + 0.5, 0.0, text, ha="center", va="center", fontsize=7, bbox=box)
+        if i:
+            ax.annotate("", (i + 0.06, 0), (i - 0.06, 0), arrowprops={"arrowstyle": "->", "color": INK})
+    if method in _JOINT:
+        turn = {"arrowstyle": "->", "color": PALETTE[1], "connectionstyle": "arc3,rad=-0.3"}
+        ax.annotate("", (1.5, -0.26), (2.5, -0.26), arrowprops=turn)
+        ax.text(2.0, -0.58, "step by step, together", ha="center", fontsize=7, color=PALETTE[1])
+    return figure
 
 
 def choices(record: Mapping[str, Mapping[str, Any]]) -> Table:
