@@ -121,7 +121,7 @@ function transformed(z, sign) {
     const half = size / 2;
     for (let k = 0; k < half; k++) {
       const c = Math.cos((2 * Math.PI * k) / size),
-        s = (sign * Math.sin((2 * Math.PI * k) / size));
+        s = sign * Math.sin((2 * Math.PI * k) / size);
       for (let a = k, b = k + half; a < n; a += size, b += size) {
         const x = c * re[b] - s * im[b],
           y = c * im[b] + s * re[b];
