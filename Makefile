@@ -57,6 +57,7 @@ test: lint types fast slow  ## lint, types, tests, the executed book, the browse
 lint: $(READY) $(VENV)/scripts  ## formatting and lint, notebooks and JavaScript included
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	@wc -l $$(git ls-files 'fts/*.py') | awk '$$1 > 600 && $$2 != "total" { print $$2 " has " $$1 " lines: would two names tell the reader more?" }'
 	@if compgen -G '$(BIOME)' >/dev/null; then $(BIOME) check fts/explorers/js assets biome.json .ci/package.json; else echo "JavaScript was not checked: no Biome in $(VENV)"; fi
 
 # Biome is no Python package. Where npm reaches no registry, or on other systems than Linux, scripts go unchecked.

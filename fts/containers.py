@@ -232,7 +232,7 @@ def file_errors(path: Path, remedy: str) -> Iterator[None]:
         raise FileError(f"{path} was not written by fts ({what}): {remedy}") from None
 
 
-def require_entries(values: Mapping[str, Any], kinds: Mapping[str, tuple[type, ...]]) -> None:
+def require_entries(values: object, kinds: Mapping[str, tuple[type, ...]]) -> None:
     """An error unless the values have exactly these names and each one of its kinds; numbers are finite."""
     if not isinstance(values, Mapping) or set(values) != set(kinds):
         raise FileError(f"does not hold {', '.join(kinds)}")

@@ -36,7 +36,7 @@ def test_two_hundred_calls_that_make_no_sense_are_answered_by_a_sentence(root):
 
 def test_a_misspelt_keyword_is_answered_with_the_nearest():
     with pytest.raises(TypeError, match=r"fts\.fit: .*did you mean 'recipe'\? It takes observations, recipe"):
-        fts.fit(None, recepie="kernel")
+        fts.fit(fts.observe(fts.simulate("kdv"), "S5", seed=1), recepie="kernel")
 
 
 def test_a_missing_package_is_asked_for_by_its_extra():

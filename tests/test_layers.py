@@ -16,7 +16,6 @@ from fts.lab import layout
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "fts"
 LAYOUT = layout.read_layout(PACKAGE)
-LONGEST = 600
 # Importing these folders may import torch; importing anything else must not.
 TRAINS = {"adapter", "baselines"}
 FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve"}
@@ -63,11 +62,6 @@ def test_selection_and_closed_forms_run_without_torch(modules: str) -> None:
 def test_no_line_takes_the_name_of_a_public_function() -> None:
     # The function would be hidden behind the module once that is imported.
     assert {line.name for line in LAYOUT.lines} & set(fts.__all__) == set()
-
-
-def test_modules_are_short() -> None:
-    long = {name: file.length for name, file in LAYOUT.files.items() if file.length > LONGEST}
-    assert long == {}, f"more than {LONGEST} lines: split"
 
 
 def test_one_word_is_one_class() -> None:

@@ -35,7 +35,7 @@ from fts.discovery.evidence import (
     rival_distance,
     search,
 )
-from fts.discovery.varying import Columns, curves_of, expand, smoothed
+from fts.discovery.varying import ExpandedLibrary, curves_of, expand, smoothed
 from fts.discovery.verdict import state_verdict, with_reasons
 from fts.domain import Domain
 from fts.equations.equation import Equation
@@ -410,7 +410,7 @@ class _Rows:
 def _assemble(
     experiment: Experiment,
     targets: tuple[Term, ...],
-    columns: Columns,
+    columns: ExpandedLibrary,
     params: VerdictParams,
     system: SystemParams,
     rng: np.random.Generator,
@@ -447,7 +447,7 @@ def _relative_variances(
 
 
 def _evidence(
-    parts: Sequence[_Rows], k: int, columns: Columns, usable: Library, params: SystemParams
+    parts: Sequence[_Rows], k: int, columns: ExpandedLibrary, usable: Library, params: SystemParams
 ) -> tuple[Evidence, Moments]:
     """The evidence on equation k from all experiments, and its moments by experiment."""
     kept, groups = columns.on(usable)

@@ -15,7 +15,7 @@ from fts.discovery.evidence import FLOOR, Evidence, SupportFit, weights_of
 from fts.equations.expressions import unknown_axis
 from fts.equations.grammar import TermError
 from fts.equations.terms import Library
-from fts.fields.varying import Basis, Curve, OneCoordinate
+from fts.fields.varying import Curve, OneCoordinate, SplineBasis
 from fts.observations import Observations
 from fts.selection.moments import Moments
 
@@ -28,13 +28,13 @@ _POINTS = 200  # where the curvature is taken
 
 
 @dataclass(frozen=True)
-class Columns:
+class ExpandedLibrary:
     """The terms of a library, and the columns that stand for each of them."""
 
     terms: Library
     library: Library
     groups: tuple[tuple[int, ...], ...]
-    bases: Mapping[str, Basis]  # by the letter of the axis
+    bases: Mapping[str, SplineBasis]  # by the letter of the axis
 
     @cached_property
     def functions(self) -> dict[str, OneCoordinate]:
@@ -50,7 +50,7 @@ class Columns:
         return list(chain.from_iterable(chosen)), groups if self.bases else ()
 
 
-def expand(library: Library, samples: Sequence[Observations]) -> Columns:
+def expand(library: Library, samples: Sequence[Observations]) -> ExpandedLibrary:
     """The columns of all terms; refuses to let a coefficient vary along an axis that few sensors see."""
     axes = sorted({unknown_axis(term.unknown) for term in library} - {""})
     bases = {axis: _basis(axis, library, samples) for axis in axes}
@@ -60,10 +60,10 @@ def expand(library: Library, samples: Sequence[Observations]) -> Columns:
         names = [_spline(basis.axis, k) for k in range(basis.count)] if basis else []
         groups.append(tuple(range(len(columns), len(columns) + max(1, len(names)))))
         columns += [term.with_unknown(name) for name in names] or [term]
-    return Columns(library, Library(tuple(columns)) if bases else library, tuple(groups), bases)
+    return ExpandedLibrary(library, Library(tuple(columns)) if bases else library, tuple(groups), bases)
 
 
-def _basis(axis: str, library: Library, samples: Sequence[Observations]) -> Basis:
+def _basis(axis: str, library: Library, samples: Sequence[Observations]) -> SplineBasis:
     """Splines over all samples along an axis, as many as its positions carry."""
     index = samples[0].domain.names.index(axis)
     positions = [np.unique(each.t if axis == "t" else each.x[:, index]) for each in samples]
@@ -76,8 +76,8 @@ def _basis(axis: str, library: Library, samples: Sequence[Observations]) -> Basi
             "constant coefficient"
         )
     low, high, closed = zip(*(each.domain.axes[index] for each in samples), strict=True)
-    periodic = closed[0] and len(set(low)) == len(set(high)) == 1 and Basis.may_close(count)
-    return Basis(axis, min(low), max(high), periodic, count)
+    periodic = closed[0] and len(set(low)) == len(set(high)) == 1 and SplineBasis.may_close(count)
+    return SplineBasis(axis, min(low), max(high), periodic, count)
 
 
 def _spline(axis: str, k: int) -> str:
@@ -85,7 +85,7 @@ def _spline(axis: str, k: int) -> str:
     return f"B[{k}]({axis})"
 
 
-def smoothed(evidence: Evidence, columns: Columns) -> Evidence:
+def smoothed(evidence: Evidence, columns: ExpandedLibrary) -> Evidence:
     """The evidence with rows that ask curves to be smooth."""
     if not evidence.groups:
         return evidence
@@ -108,7 +108,7 @@ def smoothed(evidence: Evidence, columns: Columns) -> Evidence:
     return replace(evidence, **moments, doubt=variance**2 * rows)
 
 
-def curves_of(evidence: Evidence, chosen: SupportFit, columns: Columns) -> dict[str, Curve]:
+def curves_of(evidence: Evidence, chosen: SupportFit, columns: ExpandedLibrary) -> dict[str, Curve]:
     """The curve of every chosen term whose coefficient varies, by the term's text."""
     if not columns.bases or not chosen.support:
         return {}

@@ -23,7 +23,7 @@ OneCoordinate = Callable[[np.ndarray, int], np.ndarray]
 
 
 @dataclass(frozen=True)
-class Basis:
+class SplineBasis:
     """K splines along one axis."""
 
     axis: str
@@ -62,7 +62,7 @@ class Basis:
 class Curve:
     """A coefficient found as a function of one coordinate, with the covariance of its splines' weights."""
 
-    basis: Basis
+    basis: SplineBasis
     weights: Float[np.ndarray, " K"]
     covariance: Float[np.ndarray, "K K"]
 

@@ -9,7 +9,7 @@ import pytest
 import fts
 from fts.discovery.systems import SystemDiscovery
 from fts.equations.grammar import TermError
-from fts.fields.varying import Basis
+from fts.fields.varying import SplineBasis
 from fts.observations import Observations
 from fts.problems.systems import DEVELOPMENT_SEEDS, observe_system, simulate_system, system_problem
 
@@ -107,7 +107,7 @@ def test_axes_with_few_sensors_are_refused_in_a_line() -> None:
 
 @pytest.mark.parametrize("periodic", [False, True])
 def test_splines_add_up_to_one_and_close_where_the_axis_does(periodic: bool) -> None:
-    basis = Basis("x", -1.0, 3.0, periodic, 9)
+    basis = SplineBasis("x", -1.0, 3.0, periodic, 9)
     points = np.linspace(-1, 3, 41)
     np.testing.assert_allclose(basis(points).sum(axis=1), 1.0, atol=1e-12)
     step = 1e-6

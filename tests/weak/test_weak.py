@@ -22,7 +22,7 @@ from fts.equations.equation import Equation, strong
 from fts.equations.terms import Library, Term, expand, parse_term
 from fts.fields.frozen import CallableField, TabulatedField
 from fts.fields.system import FieldSystem, values_on_grid
-from fts.fields.varying import Basis
+from fts.fields.varying import SplineBasis
 from fts.params.paper import PAPER
 from fts.params.types import Rule, WeakParams
 from fts.weak import assembly, test_functions
@@ -488,8 +488,8 @@ def test_splines_of_a_varying_coefficient_take_the_derivatives_with_the_test_fun
     ]
     library = Library.parse(texts)
     known = {
-        "c(x)": Basis("x", 0.0, 6.0, False, 9).single(3),
-        "c(t)": Basis("t", 0.0, 3.0, True, 7).single(2),
+        "c(x)": SplineBasis("x", 0.0, 6.0, False, 9).single(3),
+        "c(t)": SplineBasis("t", 0.0, 3.0, True, 7).single(2),
     }
     fields = FieldSystem({"u": Product(True)}, known)
     geometry = WeakParams((0.8, 0.4), (3, 2), (201, 64), 12, "gauss")
