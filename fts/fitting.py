@@ -100,7 +100,7 @@ def fit_posterior(observations: Observations, recipe: Recipe = "auto", *, progre
         "observations",
         "give samples, as fts.observe(trajectory, 'S20', seed=1) or fts.read_samples(path) return them",
     )
-    if recipe not in _RECIPES:
+    if not isinstance(recipe, str) or recipe not in _RECIPES:
         raise ValueError(f"unknown recipe {recipe!r}: choose {', '.join(map(repr, _RECIPES))}")
     if recipe in ("projected", "paper"):
         field = make(observations, FieldParams(recipe), progress=progress)

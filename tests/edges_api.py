@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import fts
+from fts.discovery.evidence import VERDICT
 from fts.lab.studies import records
 from fts.observations import has_more_rows_than
 from fts.selection.selection import Selection
@@ -102,6 +103,8 @@ def test_explore_asks_for_a_field(field):
         (lambda x, t: x + t + 1j, "complex128"),
         (lambda x, t: np.where(t > 0.5, np.nan, x), "it is nan at"),
         (lambda x, t: None, "no numbers"),
+        (lambda x: x, "the function fails"),
+        (lambda x, t: {}["x"], "the function fails"),
     ],
 )
 def test_bad_returns_of_a_function_are_named(function, reason):
@@ -213,6 +216,8 @@ _TABLE = {"domain": None, "columns": None, "decimal": ".", "missing": ()}
 _SHIPPED = {"problem": "ks", "protocol": "S20", "seed": 1301, "noise": 0.0, "recipe": "paper"}
 _HALVES = {name: getattr(FROZEN, name) for name in ("space", "time", "domain", "made")}
 _REFERENCE = {name: getattr(TRAJECTORY, name) for name in ("axes", "t", "u", "domain", "problem", "source")}
+_SYSTEM = {"x": X, "t": T, "height": U, "speed": 1 - U}
+_MORE = {"inputs": (), "target": None, "recipe": "auto", "domain": None, "params": VERDICT}
 _SETTINGS = {"params": None, "weak": None, "seed": 0}
 DOORS = {
     "Observations": (fts.Observations, {"x": X[:, None], "t": T, "y": U, "domain": BOX}),
@@ -253,6 +258,19 @@ DOORS = {
     "fit": (fts.fit, {"observations": None, "recipe": "kernel"}),
     "fit_with_variance": (fts.fit_with_variance, {"observations": None}),
     "discover": (fts.discover, {"samples": None, "library": None, "recipe": "auto", "domain": None}),
+    "discover a system": (
+        fts.discover,
+        # The library needs a second axis: no odd argument leads to a fit.
+        {"samples": _SYSTEM, "library": ["u_y"], "columns": {"u": "height", "v": "speed"}, **_MORE},
+    ),
+    "discover experiments": (
+        lambda first, second, **how: fts.discover([first, second], ["u_y"], **how),
+        {"first": SAMPLES, "second": "none.csv", **_MORE},
+    ),
+    "discover components": (
+        lambda u, v, **how: fts.discover({"u": u, "v": v}, ["u_y"], **how),
+        {"u": SAMPLES, "v": SAMPLES, **_MORE},
+    ),
     "read_samples": (fts.read_samples, {"path": "none.csv", **_TABLE}),
     "read_samples of a table": (fts.read_samples, {"path": {"x": X, "t": T, "u": U}, **_TABLE}),
 }

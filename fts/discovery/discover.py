@@ -168,7 +168,7 @@ def discover(
     _require_samples(samples)
     observations = None
     try:
-        observations = _observations(samples, domain)
+        observations = as_observations(samples, domain)
         dimension = observations.domain.dimension
         # Before the fit: a misspelt term should not be waited for.
         terms = resolve_library(library if library is not None else DEFAULT_LIBRARIES[dimension])
@@ -198,7 +198,8 @@ def _require_samples(samples: Any) -> None:
     validation.require_type((str, Path, Observations), samples, "samples", remedy)
 
 
-def _observations(samples: Any, domain: Domain | None) -> Observations:
+def as_observations(samples: Any, domain: Domain | None) -> Observations:
+    """The samples read; those that are observations have a domain already."""
     if not isinstance(samples, Observations):
         return read_samples(samples, domain)
     if domain is not None:

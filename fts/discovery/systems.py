@@ -19,7 +19,7 @@ from jaxtyping import Float
 from tqdm.auto import tqdm
 
 from fts import validation
-from fts.discovery.discover import Discovery, refusal
+from fts.discovery.discover import Discovery, as_observations, refusal
 from fts.discovery.discover import discover as discover_scalar
 from fts.discovery.evidence import (
     FLOOR,
@@ -42,7 +42,7 @@ from fts.equations.equation import Equation
 from fts.equations.grammar import check_states
 from fts.equations.terms import Library, Term, parse_term
 from fts.fields.frozen import CallableField, Field
-from fts.fields.system import FieldSystem
+from fts.fields.system import FieldSystem, require_shared
 from fts.fields.varying import Curve
 from fts.fitting import Fit, Recipe, fit_posterior
 from fts.io.readers import is_dataset, is_table, read_components
@@ -213,6 +213,7 @@ def discover(
     `result.coefficient("c(x)*u_x")` gives. `domain` says where the field lives and which axes are periodic,
     by default the samples' bounding box.
     """
+    _check_arguments(columns, inputs, target, params)
     if not (_is_system(samples, columns, inputs, target) or _is_general(library)):
         options = {"recipe": recipe, "domain": domain, "progress": progress, "params": params}
         return discover_scalar(samples, library, **options)
@@ -267,6 +268,19 @@ def _product(names: Sequence[str]) -> str:
     return "*".join(name if count == 1 else f"{name}^{count}" for name, count in counts.items())
 
 
+def _check_arguments(columns: Any, inputs: Any, target: Any, params: Any) -> None:
+    """Refuse what is of another kind, before anything is read."""
+    remedy = "give a dict, as {'u': 'height', 'v': 'speed'}"
+    validation.require_type((Mapping, type(None)), columns, "columns", remedy)
+    remedy = "give names, as ['w'], or functions of x, [y,] t by name, as {'w': lambda x, t: np.sin(t)}"
+    validation.require_type((Mapping, list, tuple), inputs, "inputs", remedy)
+    for name in inputs:
+        validation.require_type(str, name, "a name of inputs", remedy)
+    validation.require_type((str, type(None)), target, "target", "give 'u_t', or 'u_tt' for waves")
+    remedy = "give dataclasses.replace(fts.discovery.evidence.VERDICT, significance=3.0)"
+    validation.require_type(VerdictParams, params, "params", remedy)
+
+
 def _is_system(samples: Any, columns: Any, inputs: Any, target: str | None) -> bool:
     several = columns is not None or bool(inputs) or target not in (None, "u_t")
     return several or _is_record(samples) or _are_experiments(samples)
@@ -293,28 +307,46 @@ def _are_experiments(samples: Any) -> bool:
 
 
 def _experiments(samples: Any) -> list[Any]:
-    return list(samples) if isinstance(samples, (list, tuple)) else [samples]
+    if not isinstance(samples, (list, tuple)):
+        return [samples]
+    if not samples:
+        raise ValueError("samples is an empty list: give a file, a table or Observations for each experiment")
+    return list(samples)
 
 
 def _observations(
     samples: Any, columns: Mapping[str, str] | None, inputs: Any, domain: Domain | None
 ) -> dict[str, Observations]:
     """The observations of every component and measured input of one experiment."""
-    if isinstance(samples, Observations):
-        return {"u": samples}
-    if _is_record(samples):
-        remedy = "give fts.Observations for every component"
-        for name, each in samples.items():
-            validation.require_type(Observations, each, f"component {name!r}", remedy)
-        return dict(samples)
     measured = () if isinstance(inputs, Mapping) else inputs
-    return read_components(samples, columns or {"u": "u"}, measured, domain)
+    if not (isinstance(samples, Observations) or _is_record(samples)):
+        return read_components(samples, columns or {}, measured, domain)
+    if columns is not None:
+        raise ValueError(
+            "columns= is for samples in a file or a table: leave it out, or give "
+            "{'u': observations, 'v': others}"
+        )
+    record = {"u": samples} if isinstance(samples, Observations) else dict(samples)
+    for name, each in record.items():
+        remedy = "give fts.Observations for every component"
+        validation.require_type(Observations, each, f"component {name!r}", remedy)
+    missing = [name for name in measured if name not in record]
+    if missing:
+        raise ValueError(
+            f"inputs name {missing[0]!r}, the samples are of {', '.join(map(str, record))}: give its "
+            "observations too, or a function of x, [y,] t"
+        )
+    return {name: as_observations(each, domain) for name, each in record.items()}
 
 
 def _require_alike(records: Sequence[Mapping[str, Observations]]) -> None:
     """Refuse experiments of other components, axes or units."""
     first = records[0]
+    for record in records:
+        require_shared({name: each.domain for name, each in record.items()})
     for number, record in enumerate(records[1:], 2):
+        if any(_same_samples(record, before) for before in records[: number - 1]):
+            raise ValueError(f"experiment {number} repeats the samples of another: give each once")
         if set(record) != set(first):
             raise ValueError(
                 f"experiment {number} holds {', '.join(record)}, the first {', '.join(first)}: give the same "
@@ -332,15 +364,27 @@ def _require_alike(records: Sequence[Mapping[str, Observations]]) -> None:
             )
 
 
+def _same_samples(record: Mapping[str, Observations], other: Mapping[str, Observations]) -> bool:
+    return record.keys() == other.keys() and all(
+        np.array_equal(each.y, other[name].y)
+        and np.array_equal(each.t, other[name].t)
+        and np.array_equal(each.x, other[name].x)
+        for name, each in record.items()
+    )
+
+
 def _targets(target: str | None, names: Sequence[str], states: Sequence[str], inputs: Any) -> dict[str, Term]:
     """The left-hand side of every component that gets an equation."""
+    free = [name for name in names if name not in inputs]
+    if not free:
+        raise ValueError(f"all of {', '.join(names)} are inputs: leave out one, to get its equation")
     if target is None:
-        return {name: parse_term(f"{name}_t", states) for name in names if name not in inputs}
+        return {name: parse_term(f"{name}_t", states) for name in free}
     name, _, letters = target.partition("_")
-    if name not in names or letters not in ("t", "tt"):
+    if name not in free or letters not in ("t", "tt"):
         raise ValueError(
-            f"target {target!r}: equations are of first or second order in time, give {names[0]}_t or "
-            f"{names[0]}_tt"
+            f"target {validation.shortened(target)!r}: equations are of first or second order in time, give "
+            f"{free[0]}_t or {free[0]}_tt"
         )
     return {name: parse_term(target, states)}
 
@@ -349,10 +393,10 @@ def _library(
     library: str | Sequence[str] | None, states: Sequence[str], targets: Mapping[str, Term], dimension: int
 ) -> Library:
     """The terms given, or general ones."""
-    if isinstance(library, str):
-        return resolve_library(library)
-    if library is not None:
+    if isinstance(library, (list, tuple)):
         return Library.parse(library, states)
+    if library is not None:
+        return resolve_library(library)
     order = max(term.time for term in targets.values())
     inputs = [name for name in states if name not in targets]
     return Library.parse(default_library(tuple(targets), inputs, dimension, order), states)

@@ -128,10 +128,11 @@ def read_equation(text: str, states: Sequence[str] = ("u",)) -> tuple[State, Nod
 def check_states(states: Sequence[str]) -> None:
     """Refuse names of components and inputs that a term could not be written with."""
     for name in states:
-        if not re.fullmatch("[A-Za-z][A-Za-z0-9]{0,15}", name) or name in (*COORDINATES, *FUNCTIONS, "D"):
+        known = isinstance(name, str) and re.fullmatch("[A-Za-z][A-Za-z0-9]{0,15}", name)
+        if not known or name in (*COORDINATES, *FUNCTIONS, "D"):
             raise TermError(
-                f"{_quote(name)} cannot name a component: take a letter and up to fifteen letters or digits, "
-                f"not {', '.join(COORDINATES)}, D or a function"
+                f"{_quote(str(name))} cannot name a component: take a letter and up to fifteen letters or "
+                f"digits, not {', '.join(COORDINATES)}, D or a function"
             )
     if len(set(states)) != len(states):
         raise TermError(f"components {', '.join(states)}: a name occurs twice, rename one")

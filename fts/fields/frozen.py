@@ -499,7 +499,14 @@ class CallableField:
     def on_grid(self, *axes: np.ndarray) -> Float[np.ndarray, "..."]:
         """The function's values on the tensor grid of the axes (x, [y,] t)."""
         axes = _as_axes(axes, self.domain.dimension)
-        values = self.function(*np.meshgrid(*axes, indexing="ij", sparse=True))
+        try:
+            values = self.function(*np.meshgrid(*axes, indexing="ij", sparse=True))
+        except Exception as error:  # whatever a caller's function raises
+            letters = ", ".join(("x", "y", "z")[: len(axes) - 1])
+            raise ValueError(
+                f"the function fails ({type(error).__name__}: {error}): give one of {letters}, t that takes "
+                "whole arrays"
+            ) from error
         shape = tuple(axis.size for axis in axes)
         values = validation.real_array("what the function returns", values)
         try:

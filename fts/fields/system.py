@@ -33,11 +33,7 @@ class FieldSystem:
         check_states(tuple(self.fields))
         for name, field in self.fields.items():
             require_type(Field, field, f"field {name!r}", "give what fts.fit returns")
-            if field.domain != self.domain:
-                raise ValueError(
-                    f"{name} lives on {field.domain.as_text()}, others on {self.domain.as_text()}: fit all "
-                    "components on one domain, domain= says which"
-                )
+        require_shared({name: field.domain for name, field in self.fields.items()})
 
     @property
     def domain(self) -> Domain:
@@ -48,6 +44,17 @@ class FieldSystem:
     def names(self) -> tuple[str, ...]:
         """Names of the components and inputs."""
         return tuple(self.fields)
+
+
+def require_shared(domains: Mapping[str, Domain]) -> None:
+    """Refuse components that live on different domains."""
+    first = next(iter(domains.values()))
+    for name, domain in domains.items():
+        if domain != first:
+            raise ValueError(
+                f"{name} lives on {domain.as_text()}, others on {first.as_text()}: fit all components on one "
+                "domain, domain= says which"
+            )
 
 
 Fields = Field | FieldSystem

@@ -81,12 +81,16 @@ def read_components(
 ) -> dict[str, Observations]:
     """The observations of every component and measured input in one file or table.
 
-    `columns` maps components, and coordinates that are called otherwise, to the names of their columns;
-    `inputs` are called as their columns are unless `columns` says otherwise.
+    `columns` maps components, and coordinates that are called otherwise, to the names of their columns, by
+    default u alone; `inputs` are called as their columns are unless `columns` says otherwise.
     """
     axes = {role: name for role, name in columns.items() if role in (*COORDINATES, "t")}
-    names = {role: name for role, name in columns.items() if role not in axes}
+    names = {role: name for role, name in columns.items() if role not in axes} or {"u": "u"}
     names |= {name: name for name in inputs if name not in names}
+    twice = [name for name in names.values() if list(names.values()).count(name) > 1]
+    if twice:
+        roles = ", ".join(role for role, name in names.items() if name == twice[0])
+        raise FileError(f"column {twice[0]!r} is given to {roles}: name another for all but one")
     read = {name: read_samples(source, domain, columns={**axes, "u": names[name]}) for name in names}
     if domain is not None:
         return read

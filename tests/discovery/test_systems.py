@@ -121,6 +121,17 @@ def test_refusals_name_a_remedy() -> None:
         ("unknown name 'w_x'", {"u": u, "v": u}, {"library": ["w_x"]}),
         ("same units", [u, dataclasses.replace(u, y=1e6 * u.y)], {}),
         ("u_t is the left-hand side", u, {"library": ["u_t", "u"]}),
+        ("repeats the samples of another", [samples, samples], {}),
+        ("columns= is for samples in a file", u, {"columns": {"u": "height"}}),
+        ("domain= is for samples in a file", samples, {"domain": u.domain, "target": "u_tt"}),
+        ("inputs name 'w', the samples are of u", u, {"inputs": ["w"]}),
+        ("all of u are inputs", u, {"inputs": ["u"]}),
+        ("of first or second order", {"u": u, "w": u}, {"inputs": ["w"], "target": "w_t"}),
+        (
+            "'height' is given to u, v",
+            {"x": [0.0], "t": [0.0], "height": [0.0]},
+            {"columns": {"u": "height", "v": "height"}},
+        ),
     ):
         with pytest.raises(ValueError, match=reason):
             discover(given, progress=False, **options)

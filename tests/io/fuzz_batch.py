@@ -1,9 +1,11 @@
 """A child of the fuzzer: reads mutated files one after the other, and says what no refusal explains."""
 
 import contextlib
+import gzip
 import random
 import resource
 import sys
+import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -11,7 +13,9 @@ from pathlib import Path
 import malformed
 import numpy as np
 
+from fts.domain import Domain
 from fts.io.readers import read_samples
+from fts.observations import Observations
 
 
 def seeds() -> dict[str, bytes]:
@@ -25,7 +29,18 @@ def seeds() -> dict[str, bytes]:
         "a.nc": malformed.netcdf(("x", "t"), ("x", "t")),
         "b.nc": malformed.netcdf4(**grid, **axes),
         "a.parquet": malformed.parquet(**malformed.GOOD),
+        "a.csv.gz": gzip.compress(malformed.table(malformed.good_rows()), mtime=0),
+        "a.fts": saved(),
     }
+
+
+def saved() -> bytes:
+    """Observations as they are saved."""
+    domain = Domain((0.0,), (1.0,), 0.0, 1.0, (False,))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.fts"
+        Observations(malformed.X[:, None], malformed.T, malformed.U, domain).save(path)
+        return path.read_bytes()
 
 
 def mutate(data: bytes, rng: random.Random) -> bytes:
