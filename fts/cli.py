@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from fts.discovery.discover import Discovery
+    from fts.discovery.systems import SystemDiscovery
     from fts.domain import Domain
     from fts.observations import Observations
 
@@ -138,9 +139,13 @@ def _parser() -> argparse.ArgumentParser:
     find.register("action", None, _Once)
     add = find.add_argument
     add("samples", help=_SAMPLES)
+    add("more", nargs="*", help="files of further experiments that obey the same equations")
     add("--library", nargs="+", metavar="TERM", help="candidate terms, e.g. u 'u*u_x' u_xx, or a name: ks")
     add("--axis", action="append", default=[], metavar="x=LOW:HIGH[:periodic]", help=_AXIS)
-    add("--columns", nargs="+", metavar="x=HEADING", help="which column is which; without '=', all in order")
+    names = "which column is which, components as v=HEADING too; without '=', all in order"
+    add("--columns", nargs="+", metavar="x=HEADING", help=names)
+    add("--inputs", nargs="+", default=[], metavar="NAME", help="measured, but with no equation of their own")
+    add("--target", metavar="u_tt", help="the left-hand side; the first derivative in time unless given")
     add("--decimal", default=".", help="decimal sign of a text file; '.' unless given")
     missing = "beside blank cells, what marks no value: -999"
     add("--missing", nargs="+", default=[], metavar="TEXT", help=missing)
@@ -172,7 +177,8 @@ def _problems() -> int:
 def _discover(options: argparse.Namespace) -> int:
     # Imported here: listing problems or asking for help should not wait for the solvers.
     from fts import validation
-    from fts.discovery.discover import discover, refusal
+    from fts.discovery.discover import refusal
+    from fts.discovery.systems import discover
     from fts.observations import InsufficientData
 
     _check_outputs(options)
@@ -184,8 +190,8 @@ def _discover(options: argparse.Namespace) -> int:
     except InsufficientData as error:
         result = refusal(error)
     else:
-        library = read_library(options)
-        result = discover(observations, library, recipe=options.recipe, progress=not options.quiet)
+        equations = {"library": read_library(options), "inputs": options.inputs, "target": options.target}
+        result = discover(observations, **equations, recipe=options.recipe, progress=not options.quiet)
     text = answer_json(result) if options.json else _printable(str(result))
     _write_answer(options.output, text)
     if options.report is not None:
@@ -195,15 +201,32 @@ def _discover(options: argparse.Namespace) -> int:
     return IDENTIFIED if result.identified else NOT_IDENTIFIED
 
 
-def read_observations(options: argparse.Namespace) -> "Observations":
-    """The samples of a command line, on the axes it gives."""
-    from fts.io.readers import read_samples
+def read_observations(options: argparse.Namespace) -> "Observations | list[dict[str, Observations]]":
+    """The samples of a command line, on the axes it gives; of a system by component, for each experiment."""
+    from fts.io.readers import read_components, read_samples
 
+    columns = read_columns(options.columns)
     reading = {"decimal": options.decimal, "missing": options.missing}
-    observations = read_samples(options.samples, columns=read_columns(options.columns), **reading)
-    if not options.axis:
-        return observations
-    return replace(observations, domain=_with_axes(observations.domain, options.axis))
+    if not _is_system(options, columns):
+        return _on_axes(read_samples(options.samples, columns=columns, **reading), options.axis)
+    if isinstance(columns, list):
+        raise ValueError(
+            f"--columns {' '.join(columns)}: several components are named, as u=HEADING v=HEADING"
+        )
+    return [
+        {name: _on_axes(each, options.axis) for name, each in record.items()}
+        for path in (options.samples, *options.more)
+        for record in (read_components(path, columns or {}, options.inputs, **reading),)
+    ]
+
+
+def _is_system(options: argparse.Namespace, columns: dict[str, str] | list[str] | None) -> bool:
+    named = columns.keys() - {*"xyztu"} if isinstance(columns, dict) else ()
+    return bool(options.more or options.inputs or named)
+
+
+def _on_axes(observations: "Observations", axes: list[str]) -> "Observations":
+    return replace(observations, domain=_with_axes(observations.domain, axes)) if axes else observations
 
 
 def read_library(options: argparse.Namespace) -> str | list[str] | None:
@@ -214,13 +237,19 @@ def read_library(options: argparse.Namespace) -> str | list[str] | None:
     return terms[0] if terms and len(terms) == 1 and terms[0] in LIBRARIES else terms
 
 
-def answer_json(result: "Discovery") -> str:
+def answer_json(result: "Discovery | SystemDiscovery") -> str:
     """The answer as --json prints it."""
     return json.dumps(_as_dict(result), indent=2)
 
 
-def _as_dict(result: "Discovery") -> dict[str, Any]:
+def _as_dict(result: "Discovery | SystemDiscovery") -> dict[str, Any]:
     """The answer in JSON form: numbers in full, nothing that `str` says left out."""
+    from fts.discovery.systems import SystemDiscovery
+
+    if isinstance(result, SystemDiscovery):
+        parts = {name: _as_dict(each) for name, each in result.components.items()}
+        answer = {"identified": result.identified, "version": _version()}
+        return answer | result.as_dict() | {"components": parts}
     answer = {"identified": result.identified, "doubts": list(result.doubts), "version": _version()}
     answer |= result.as_dict() | {"equation": result.equation.text(digits=None)}
     selection = result.selection
@@ -229,7 +258,7 @@ def _as_dict(result: "Discovery") -> dict[str, Any]:
     return answer | {
         "coefficients": selection.coefficients,
         "deviations": selection.deviations,
-        "recurrence": selection.recurrence,
+        "recurrence": {} if selection.trace is None else selection.recurrence,
         "library": list(selection.library.names),
         "samples": len(result.observations),
         "source": result.observations.source,
@@ -243,7 +272,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
     if options.output is None and sys.__stdout__ is None:
         raise ValueError(f"the answer cannot be printed (there is no output): {_TO_A_FILE}")
     outputs = {"--output": options.output, "--report": options.report}
-    taken = {"the file of samples": options.samples}
+    taken = [("a file of samples", name) for name in (options.samples, *options.more)]
     for option, name in outputs.items():
         if name is None:
             continue
@@ -252,10 +281,10 @@ def _check_outputs(options: argparse.Namespace) -> None:
         except OSError as error:
             fault, remedy = error.strerror or error, "name a file in a folder that is there and yours"
             raise ValueError(f"{option} {name} cannot be written ({fault}): {remedy}") from None
-        for what, other in taken.items():
+        for what, other in taken:
             if _same_file(name, other):
                 raise ValueError(f"{option} {name} is {what}, which it would destroy: name another file")
-        taken[f"the file of {option}"] = name
+        taken.append((f"the file of {option}", name))
 
 
 def _check_output(name: str, force: bool) -> None:
@@ -306,7 +335,7 @@ def read_columns(texts: list[str] | None) -> dict[str, str] | list[str] | None:
     if 0 < named < len(texts):
         raise ValueError(f"--columns {' '.join(texts)}: write x=HEADING for each, or all names in order")
     if len(pairs) < named:
-        raise ValueError(f"--columns {' '.join(texts)}: name each of x, y, z, t and u once")
+        raise ValueError(f"--columns {' '.join(texts)}: name each of x, y, z, t, u and others once")
     return pairs or texts
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import html
+import json
 import os
 import re
 import signal
@@ -14,8 +15,8 @@ import numpy as np
 import pytest
 
 from fts import cli, containers
-from fts.discovery import discover as discovery
 from fts.discovery import report
+from fts.discovery import systems as discovery
 
 SAMPLES = "x,t,u\n" + "".join(f"{x},{t},{x + t}\n" for x in range(4) for t in range(4))
 # One entry for each fit of a test.
@@ -262,11 +263,11 @@ def test_help_says_what_is_read(capsys):
 # The command in a process of its own, with a fit that takes no time.
 _STUB = """
 import sys
-from fts.discovery import discover
+from fts.discovery import systems
 class Answer:
     identified, field = True, None
     def __str__(self): return "identified: \\u00fb_t = \\u2202u" + "\\n- reason" * 20_000
-discover.discover = lambda *_, **__: Answer()
+systems.discover = lambda *_, **__: Answer()
 from fts.cli import main
 sys.exit(main(sys.argv[1:]))
 """
@@ -461,3 +462,76 @@ def test_a_scheduler_that_dies_ends_the_study_in_a_sentence(tmp_path, monkeypatc
     assert studies.main(["main", "--seeds", "1301", "--problem", "ks", "--folder", str(tmp_path)]) == 2
     assert capsys.readouterr().err.splitlines()[-1].startswith("the Dask scheduler is gone: ")
     assert not list(tmp_path.iterdir())  # no run is recorded as failed
+
+
+def _wave(folder: Path) -> None:
+    """Linear waves on a ring, height and speed, as one file of both and one of the height alone."""
+    x, t = (a.ravel() for a in np.meshgrid(np.arange(24) * np.pi / 12, np.linspace(0, 3, 25), indexing="ij"))
+    right, left = np.exp(np.cos(x - t)) + 0.3 * np.sin(2 * (x - t)), 0.5 * np.exp(np.sin(2 * (x + t)))
+    for name, columns in {
+        "two.csv": {"height": right + left, "speed": right - left},
+        "right.csv": {"u": right},
+        "left.csv": {"u": 0.5 * np.exp(np.sin(2 * (x - t)))},
+    }.items():
+        rows = np.column_stack([x, t, *columns.values()])
+        np.savetxt(folder / name, rows, delimiter=",", header=",".join(["x", "t", *columns]), comments="")
+
+
+@pytest.fixture
+def ring(tmp_path, monkeypatch, capsys):
+    """`fts discover` on these waves, as a function from its words to the answer by component."""
+    monkeypatch.chdir(tmp_path)
+    _wave(tmp_path)
+
+    def answer(*words: str) -> dict[str, dict]:
+        options = ["--axis", f"x=0:{2 * np.pi}:periodic", "--quiet", "--json"]
+        assert cli.main(["discover", *words, *options]) == 0
+        return json.loads(capsys.readouterr().out)["components"]
+
+    return answer
+
+
+def test_a_component_for_each_column_gives_an_equation_each(ring):
+    two = ["two.csv", "--columns", "u=height", "v=speed", "--library", "u_x", "v_x", "u"]
+    parts = ring(*two, "--report", "a.html")
+    assert {name: list(each["coefficients"]) for name, each in parts.items()} == {"u": ["v_x"], "v": ["u_x"]}
+    page = Path("a.html").read_text()
+    assert "<h1>u_t = -1.00 v_x</h1>" in page
+    assert "<h1>v_t = -1.00 u_x</h1>" in page
+
+
+@pytest.mark.slow
+def test_inputs_experiments_and_other_left_hand_sides_are_asked_for_by_options(ring):
+    height = ["two.csv", "--columns", "u=height"]
+    (second,) = ring(*height, "--target", "u_tt", "--library", "u_xx", "u").values()
+    assert second["equation"].startswith("u_tt = ")
+    (alone,) = ring(*height, "--inputs", "speed", "--library", "u_x", "speed_x").values()
+    assert list(alone["coefficients"]) == ["speed_x"]
+    (runs,) = ring("right.csv", "left.csv", "--library", "u_x", "u_xx").values()
+    assert runs["coefficients"]["u_x"] == pytest.approx(-1, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--columns", "u=height", "v=height"], "'height' is given to u, v"),
+        (["--columns", "u=height", "v=sped"], "did you mean 'speed'"),
+        (["--columns", "u=height", "x_1=speed"], "cannot name a component"),
+        (["--columns", "x", "t", "u", "w", "--inputs", "w"], "as u=HEADING v=HEADING"),
+        (["--columns", "u=height", "--inputs", "rain"], "no column 'rain'"),
+        (["--columns", "u=height", "--target", "u_ttt"], "first or second order in time"),
+        (["two.csv", "--columns", "u=height"], "experiment 2 repeats the samples of another"),
+        (["right.csv", "--columns", "u=height"], "right.csv has no column 'height'"),
+        (["right.csv", "--columns", "u=height", "--output", "right.csv", "--force"], "is a file of samples"),
+        (["right.csv", "--report", "link.html", "--force"], "is a file of samples"),
+    ],
+)
+def test_odd_options_of_systems_are_answered_in_a_line(tmp_path, monkeypatch, capsys, words, reason):
+    monkeypatch.chdir(tmp_path)
+    _wave(tmp_path)
+    (tmp_path / "link.html").symlink_to("right.csv")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert cli.main(["discover", "two.csv", *words, "--quiet"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert reason in line
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fts.discovery.discover import Discovery
+from fts.discovery.systems import SystemDiscovery
 from fts.domain import Domain
 from fts.fields.frozen import Field
 from fts.fitting import Fit
@@ -27,11 +28,32 @@ _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 _MOST_DOTS = 20_000  # samples drawn; more would only hide each other
 
 
-def page(result: Discovery) -> str:
+def page(result: Discovery | SystemDiscovery) -> str:
     """The page: samples, reconstruction with its uncertainty, residuals, recurrence, risks, equation.
 
-    Where nothing could be fitted it holds the verdict and its reasons.
+    Where nothing could be fitted it holds the verdict and its reasons; of a system, every component in turn.
     """
+    system = isinstance(result, SystemDiscovery)
+    parts = list(result.components.values()) if system else [result]
+    lines = result.experiment_lines() if system else []
+    title = "; ".join(f"{_source(part)}: {part.verdict.status}" for part in parts)
+    style = resources.files("fts.discovery").joinpath("report.css").read_text(encoding="utf-8")
+    body = "\n".join([*map(_part, parts), *(f"<p>{html.escape(line)}.</p>" for line in lines)])
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f"<title>{title}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n{body}\n"
+        "</main>\n</body>\n</html>\n"
+    )
+
+
+def _source(result: Discovery) -> str:
+    return "samples" if result.observations is None else html.escape(result.observations.source)
+
+
+def _part(result: Discovery) -> str:
+    """One equation and everything behind it."""
     fit, selection = result.fit, result.selection
     heading, sections = "No equation", ""
     if fit is not None and selection is not None:
@@ -43,18 +65,11 @@ def page(result: Discovery) -> str:
     of = result.verdict.of
     rivals = [f"rival: {each.equation} (leaves {each.risk:.2g} of {of})" for each in result.verdict.rivals]
     doubts = "".join(f"<li>{html.escape(line)}</li>" for line in (*result.doubts, *rivals))
-    style = resources.files("fts.discovery").joinpath("report.css").read_text(encoding="utf-8")
-    samples = result.observations
-    name = "samples" if samples is None else html.escape(samples.source)
-    count = "too few" if samples is None else f"{len(samples):,}"
+    count = "too few" if result.observations is None else f"{len(result.observations):,}"
     return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        f"<title>{name}: {verdict.lower()}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n"
-        f"<h1>{html.escape(heading)}</h1>\n<p><strong>{verdict}</strong>, from {count} samples in {name}.</p>"
-        f"\n<ul>{doubts}</ul>\n{sections}\n"
-        "</main>\n</body>\n</html>\n"
+        f"<h1>{html.escape(heading)}</h1>\n"
+        f"<p><strong>{verdict}</strong>, from {count} samples in {_source(result)}.</p>\n"
+        f"<ul>{doubts}</ul>\n{sections}"
     )
 
 

@@ -171,13 +171,14 @@ class SystemDiscovery:
         return f"<SystemDiscovery: {'; '.join(str(equation) for equation in self.equations.values())}>"
 
     def __str__(self) -> str:
-        return "\n".join([*(str(result) for result in self.components.values()), *self._experiments()])
+        return "\n".join([*(str(result) for result in self.components.values()), *self.experiment_lines()])
 
     def _repr_markdown_(self) -> str:
         parts = [result._repr_markdown_() for result in self.components.values()]
-        return "\n\n".join([*parts, *self._experiments()])
+        return "\n\n".join([*parts, *self.experiment_lines()])
 
-    def _experiments(self) -> list[str]:
+    def experiment_lines(self) -> list[str]:
+        """What the coefficients of the other experiments leave unexplained in each, by component."""
         if len(self.experiments) < 2:
             return []
         return [

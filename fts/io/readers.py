@@ -77,7 +77,13 @@ def read_samples(
 
 
 def read_components(
-    source: Any, columns: Mapping[str, str], inputs: Sequence[str] = (), domain: Domain | None = None
+    source: Any,
+    columns: Mapping[str, str],
+    inputs: Sequence[str] = (),
+    domain: Domain | None = None,
+    *,
+    decimal: str = ".",
+    missing: Sequence[str] = (),
 ) -> dict[str, Observations]:
     """The observations of every component and measured input in one file or table.
 
@@ -91,7 +97,11 @@ def read_components(
     if twice:
         roles = ", ".join(role for role, name in names.items() if name == twice[0])
         raise FileError(f"column {twice[0]!r} is given to {roles}: name another for all but one")
-    read = {name: read_samples(source, domain, columns={**axes, "u": names[name]}) for name in names}
+    reading: dict[str, Any] = {"decimal": decimal, "missing": missing}
+    read = {
+        name: read_samples(source, domain, columns={**axes, "u": heading}, **reading)
+        for name, heading in names.items()
+    }
     if domain is not None:
         return read
     x, t = (np.concatenate([getattr(each, axis) for each in read.values()]) for axis in ("x", "t"))
