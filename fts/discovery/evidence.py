@@ -303,10 +303,12 @@ def choose_support(evidence: Evidence, proposed: Support, params: VerdictParams)
     # count in full, smaller ones down to a limit.
     scale = 1.0 if np.isnan(risk_ratio) else max(risk_ratio, params.least_scale)
 
+    excess = dict(zip((fit.support for fit in fits), excess_risk(fits, best), strict=True))
+
     def implausibility(fit: SupportFit) -> float:
         """At most one for a plausible support."""
         allowed = params.leeway * scale * _expected_risk(fit, best)
-        return min(fit.risk / allowed, excess_risk(fit, best) / params.worse)
+        return min(fit.risk / allowed, excess[fit.support] / params.worse)
 
     def significant(fit: SupportFit) -> bool:
         return bool((fit.t_values >= params.significance).all())
@@ -386,11 +388,11 @@ def _sample(
     return first, second, difference
 
 
-def excess_risk(fit: SupportFit, other: SupportFit) -> float:
-    """By how many standard errors, over regions held out, `fit` leaves more unexplained than `other`."""
-    difference = fit.held_out - other.held_out
-    spread = float(difference.std(ddof=1)) * np.sqrt(len(difference))
-    return float(difference.sum() / max(spread, np.finfo(float).tiny))
+def excess_risk(fits: Sequence[SupportFit], other: SupportFit) -> list[float]:
+    """By how many standard errors, over regions held out, each leaves more unexplained than `other`."""
+    difference = np.stack([fit.held_out for fit in fits]) - other.held_out
+    spread = difference.std(axis=1, ddof=1) * np.sqrt(difference.shape[1])
+    return (difference.sum(axis=1) / np.maximum(spread, np.finfo(float).tiny)).tolist()
 
 
 def leaders(fits: Sequence[SupportFit]) -> tuple[SupportFit, ...]:
@@ -417,10 +419,11 @@ def judge_new(
     if evidence.exclusive:
         new = [each for each in new if evidence.exclusive.isdisjoint(combinations(each, 2))]
     alike: dict[tuple[int, ...], list[Support]] = {}
+    widths = [len(evidence.columns(j)) for j in range(len(evidence.library))]
     for support in new:
-        alike.setdefault(tuple(len(evidence.columns(j)) for j in support), []).append(support)
-    ordered = sorted(alike, key=lambda widths: (len(widths), widths))
-    return [fit for widths in ordered for fit in judge(evidence, np.array(alike[widths]))]
+        alike.setdefault(tuple(widths[j] for j in support), []).append(support)
+    ordered = sorted(alike, key=lambda each: (len(each), each))
+    return [fit for each in ordered for fit in judge(evidence, np.array(alike[each]))]
 
 
 def added_share(fit: SupportFit, chosen: SupportFit, params: VerdictParams) -> float:

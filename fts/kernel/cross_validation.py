@@ -39,6 +39,7 @@ _PREDICTED = 10_000  # samples predicted at most
 _DRAWS, _CALIBRATED = 8, 400  # draws, and samples, that say what error the process expects
 _COMMON = 8  # samples per frame, at least, for probes to share a clock
 _STAYING = 0.5  # correlation of how many samples a tile of space has now and next, from which probes stay
+_CACHED = 1 << 13  # numbers per array of a sum over pairs of points: its temporaries stay in the cache
 
 Groups = Int[np.ndarray, " n"]  # the group of each sample
 Error = Callable[[tuple[Kernel, ...], float], float]
@@ -105,10 +106,20 @@ def leave_group_out_of_grid(
         return alone, np.inf
     first, second = points.neighbours.T
     c = np.tensordot(v[first] * v[second], weights, (1, axis))
-    inverse = _inverse(d[first] * d[second], c)
-    error_first = (d[second] * a[first] - c * a[second]) * inverse
-    error_second = (d[first] * a[second] - c * a[first]) * inverse
-    return alone, float(np.mean(error_first**2 + error_second**2) / 2)
+    squares = np.empty_like(c)
+    step = max(1, _CACHED * len(c) // c.size)
+    for rows in (slice(i, i + step) for i in range(0, len(c), step)):
+        i, j = first[rows], second[rows]
+        squares[rows] = _squares_of_pairs(a[i], a[j], d[i], d[j], c[rows])
+    return alone, float(np.mean(squares) / 2)
+
+
+def _squares_of_pairs(
+    a: np.ndarray, b: np.ndarray, d: np.ndarray, e: np.ndarray, c: np.ndarray
+) -> np.ndarray:
+    """Squared residuals of pairs left out: blocks [[d, c], [c, e]] of Q, right-hand sides (a, b)."""
+    inverse = _inverse(d * e, c)
+    return ((e * a - c * b) * inverse) ** 2 + ((d * b - c * a) * inverse) ** 2
 
 
 def implied_variance(

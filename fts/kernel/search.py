@@ -223,15 +223,21 @@ def _errors_of_grid(parts: tuple[SampleAxis, ...], values: np.ndarray) -> Callab
             latest[kernels] = tensor
         return latest[kernels]
 
+    known: dict[tuple[Kernels, float, int, int], tuple[float, float]] = {}
+
     def error(
         kernels: Kernels, nugget: float, axis: int, bound: float = np.inf, share: int = 1
     ) -> tuple[float, float]:
         if bound <= 0:
             return np.inf, np.inf
-        spectra = [spectrum(i, kernel) for i, kernel in enumerate(kernels)]
-        return leave_group_out_of_grid(
-            spectra, rotated(kernels, axis), nugget, axis, parts[axis], bound, share
-        )
+        key = kernels, nugget, axis, share
+        # Searches return to where they were; what stopped at a bound goes on where the bound is larger.
+        if key not in known or (share == 1 and np.isinf(known[key][1]) and known[key][0] <= bound):
+            spectra = [spectrum(i, kernel) for i, kernel in enumerate(kernels)]
+            known[key] = leave_group_out_of_grid(
+                spectra, rotated(kernels, axis), nugget, axis, parts[axis], bound, share
+            )
+        return known[key]
 
     return error
 

@@ -61,7 +61,7 @@ def with_refits(
         rows, values = A * root[:, None], b * root
         for name, fit in ((f"{prefix}pooled", pooled), (f"{prefix}robust", tukey)):
             xi = fit(rows, values, support)
-            again = pooled if fit is pooled else partial(tukey, start=xi)
+            again = pooled if fit is pooled else partial(tukey, start=xi[support])
             deviation = _jackknife_of_rows(rows, values, support, blocks, again)
             fits[name] = Refit(xi, deviation, risk(*held_out, fit(rows[:cut], values[:cut], support)))
     # Weighted rows lead where their variances are known. Compared in units of the columns, so that no
@@ -75,10 +75,12 @@ def with_refits(
 def _jackknife_of_rows(
     A: np.ndarray, b: np.ndarray, support: np.ndarray, blocks: np.ndarray, fit: Callable[..., np.ndarray]
 ) -> Float[np.ndarray, " J"]:
-    names = np.unique(blocks)
+    names, deviation = np.unique(blocks), np.zeros(len(support))
     if len(names) < 2 or not support.any():
-        return np.zeros(len(support))
-    return jackknife(np.array([fit(A[blocks != k], b[blocks != k], support) for k in names]))
+        return deviation
+    columns, every = A[:, support], np.ones(int(support.sum()), dtype=bool)
+    deviation[support] = jackknife(np.array([fit(columns[blocks != k], b[blocks != k], every) for k in names]))
+    return deviation
 
 
 def row_variances(
