@@ -12,6 +12,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 import platformdirs
+from jaxtyping import Float
 
 from fts import containers, validation
 from fts.fields.frozen import CoordinateField, Field, FrozenField, field_path, load, recipe_version
@@ -46,6 +47,12 @@ class Fit:
     def noise(self) -> float:
         """Standard deviation of the noise, as the recipe estimates it; zero where it does not."""
         return self.field.made.noise_estimate
+
+    @property
+    def residuals(self) -> Float[np.ndarray, " n"]:
+        """The samples less the field."""
+        samples = self.observations
+        return samples.y - self.field(np.column_stack([samples.x, samples.t]))
 
     def draws(self, count: int, rng: np.random.Generator) -> tuple[DrawnField, ...]:
         """Fields the samples allow, drawn from the posterior around `field`; none where there is none."""

@@ -3,9 +3,11 @@
 Where they fill a sensor x frame grid the grid is kept, because it makes training and kernels fast.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -140,8 +142,12 @@ class Observations:
 
     def save(self, path: str | Path) -> None:
         """Write the observation record: arrays x, t, y and a header with domain, problem, seed and noise."""
+        containers.write_atomic(Path(path), self.packed())
+
+    def packed(self) -> bytes:
+        """The record as its file holds it."""
         header = {name: getattr(self, name) for name in _HEADER} | {"domain": self.domain.as_dict()}
-        containers.save_arrays(Path(path), "observations", header, {"x": self.x, "t": self.t, "y": self.y})
+        return containers.pack_arrays("observations", header, {"x": self.x, "t": self.t, "y": self.y})
 
     @staticmethod
     def load(path: str | Path) -> "Observations":
@@ -149,11 +155,17 @@ class Observations:
         remedy = "make it again with observations.save(path)"
         header, arrays = containers.load_arrays(Path(path), "observations", remedy)
         with containers.file_errors(Path(path), remedy):
-            containers.require_entries(header, _HEADER)
-            if set(arrays) != {"x", "t", "y"} or any(array.dtype != float for array in arrays.values()):
-                raise containers.FileError(f"holds arrays {sorted(arrays)} instead of x, t, y in float64")
-            domain = Domain.from_dict(header.pop("domain"))
-            return Observations(arrays["x"], arrays["t"], arrays["y"], domain, **header)
+            return Observations.from_file(header, arrays)
+
+    @staticmethod
+    def from_file(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "Observations":
+        """The observations a file's header and arrays describe."""
+        containers.require_entries(header, _HEADER)
+        if set(arrays) != {"x", "t", "y"} or any(array.dtype != float for array in arrays.values()):
+            raise containers.FileError(f"holds arrays {sorted(arrays)} instead of x, t, y in float64")
+        labels = {name: header[name] for name in _HEADER if name != "domain"}
+        domain = Domain.from_dict(header["domain"])
+        return Observations(arrays["x"], arrays["t"], arrays["y"], domain, **labels)
 
     def _check_labels(self) -> None:
         remedy = "leave it out, or give a text"

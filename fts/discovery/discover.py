@@ -4,15 +4,17 @@ No truth enters. What is printed as uncertainty is what decides the verdict.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 from tqdm.auto import tqdm
 
-from fts import validation
+from fts import containers, validation
+from fts.discovery import model, storage
 from fts.discovery.evidence import (
     LEAST_SAMPLES,
     VERDICT,
@@ -29,6 +31,7 @@ from fts.discovery.trajectory_test import judge_by_trajectory, missing_terms_rea
 from fts.discovery.verdict import MORE_SAMPLES, Verdict, not_identifiable, state_verdict, with_reasons
 from fts.domain import Domain
 from fts.equations.equation import Equation
+from fts.equations.sympy_form import to_sympy
 from fts.fields.frozen import FrozenField
 from fts.fields.varying import Curve
 from fts.fitting import Fit, Recipe, fit_posterior
@@ -52,6 +55,8 @@ _SEED = 20_270
 # development problems two fields recover more equations than one in every group of cells with a large library
 # (the record of `python -m fts.lab.studies tune-two-fields`; chapter "cross").
 _LARGE = 11
+_KIND, _REMEDY = "discovery", "save it again with result.save(path)"
+Values = Float[np.ndarray, "..."]
 
 
 @dataclass(frozen=True)
@@ -94,9 +99,7 @@ class Discovery:
 
     def coefficient(self, term: str) -> Curve:
         """The coefficient of a term such as c(z)*u_zz: a function of z with `points`, `values`, `errors`."""
-        if self.selection is None:
-            raise ValueError(f"nothing was selected: {' '.join(self.verdict.reasons)}")
-        return self.selection.curve(term)
+        return self._chosen()[1].curve(term)
 
     def thaw(self) -> ThawedEquation:
         """The equation integrated and fitted to the samples: as exact as they allow, and held against noise.
@@ -111,6 +114,93 @@ class Discovery:
             if fit.support == support and self.comparison:  # it has decided the verdict
                 return describe_fit(self.comparison.record, fit, library)
         return thaw_equation(self.fit, self.equation, library)
+
+    def simulate(
+        self, initial_state: Values | Mapping[str, Values], times: Float[np.ndarray, " nt"]
+    ) -> Values:
+        """The equation integrated from a state: u at the times, shaped (x, [y, [z,]] t).
+
+        The state has values on equally spaced points of axes that close on themselves, and is that of
+        times[0]; where the equation gives u_tt, it is {"u": values, "u_t": values}.
+        """
+        field, selection = self._chosen()
+        name = selection.target.partition("_")[0]
+        start = initial_state if isinstance(initial_state, Mapping) else {name: initial_state}
+        solution = model.simulate([selection.equation], field.domain, start, times, {}, [selection.curves])
+        return solution[name]
+
+    def predict(self, points: Float[np.ndarray, "n d1"]) -> Float[np.ndarray, " n"]:
+        """The frozen field at points (x, [y, [z,]] t) of the record; `simulate` goes beyond it."""
+        return model.field_at(self._chosen()[0], points)
+
+    @property
+    def residuals(self) -> Float[np.ndarray, " n"]:
+        """The samples less the frozen field."""
+        return self._fitted().residuals
+
+    def to_sympy(self) -> Any:
+        """The equation as a sympy.Eq, of functions and derivatives."""
+        return to_sympy(self.equation, self._chosen()[0].domain.dimension)
+
+    def to_latex(self) -> str:
+        """The equation in LaTeX, with three significant digits."""
+        return self.equation.latex
+
+    def plot(self) -> Any:
+        """A figure of the field and of the samples' residuals."""
+        with validation.require_extra("plots", "a plot"):
+            from fts.discovery import panels
+        fit, name = self._fitted(), self.equation.target.partition("_")[0]
+        return panels.fields_and_residuals({name: (fit.observations, fit.field, fit.residuals)})
+
+    def save(self, path: str | Path) -> None:
+        """Write samples, field, equation, standard errors and verdict to one file, atomically.
+
+        What was made on the way is left out: a loaded discovery has no weak systems and no evidence.
+        """
+        header, arrays = self.packed()
+        containers.save_arrays(Path(path), _KIND, header, arrays)
+
+    @staticmethod
+    def load(path: str | Path) -> "Discovery":
+        """The discovery saved at `path`, every byte verified."""
+        header, arrays = containers.load_arrays(Path(path), _KIND, _REMEDY)
+        with containers.file_errors(Path(path), _REMEDY):
+            return Discovery.unpacked(header, arrays)
+
+    def packed(self) -> tuple[storage.Header, storage.Arrays]:
+        """Header and arrays of its file."""
+        header: storage.Header = {"verdict": storage.pack_verdict(self.verdict), "selection": None}
+        arrays = storage.pack_record(self.observations, self.field)
+        if self.selection is not None:
+            header["selection"], more = storage.pack_selection(self.selection)
+            arrays |= storage.with_prefix("selection", more)
+        return header, arrays
+
+    @staticmethod
+    def unpacked(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "Discovery":
+        """The discovery of such a header and arrays."""
+        containers.require_entries(header, {"verdict": (dict,), "selection": (dict, type(None))})
+        observations, field = storage.unpack_record(arrays)
+        verdict, selection, fit = storage.unpack_verdict(header["verdict"]), None, None
+        if observations is not None and field is not None:
+            fit = Fit(observations, field)
+        if header["selection"] is not None:
+            parts = storage.below("selection", arrays)
+            selection = storage.unpack_selection(header["selection"], parts, field)
+        return Discovery(observations, field, selection, verdict, fit)
+
+    def _fitted(self) -> Fit:
+        """The fit; an error where there is none."""
+        if self.fit is None:
+            raise ValueError(f"nothing was fitted: {' '.join(self.verdict.reasons)}")
+        return self.fit
+
+    def _chosen(self) -> tuple[FrozenField, Selection]:
+        """Field and selection; an error where there are none."""
+        if self.selection is None or self.field is None:
+            raise ValueError(f"nothing was selected: {' '.join(self.verdict.reasons)}")
+        return self.field, self.selection
 
     def as_dict(self) -> dict[str, Any]:
         """JSON form: equation, coefficients with standard errors, verdict."""

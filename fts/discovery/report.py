@@ -9,23 +9,20 @@ from importlib import resources
 import numpy as np
 from jaxtyping import Float
 from matplotlib import pyplot as plt
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fts.discovery import panels
 from fts.discovery.discover import Discovery
 from fts.discovery.systems import SystemDiscovery
-from fts.domain import Domain
 from fts.fields.frozen import Field
 from fts.fitting import Fit
 from fts.observations import Observations
 from fts.plotting import PALETTE, WIDTH, recurrence, risks, use_style
 from fts.selection.selection import Selection
 
-_GRID = 160  # points per axis of the maps
 _TITLES = ("term", "coefficient", "standard error")
 # Nothing on the page runs or is loaded.
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-_MOST_DOTS = 20_000  # samples drawn; more would only hide each other
 
 
 def page(result: Discovery | SystemDiscovery) -> str:
@@ -83,7 +80,7 @@ def _sections(fit: Fit, selection: Selection) -> Iterator[str]:
         spread = _Deviation(fit.variance)
         caption = "One standard deviation of the reconstruction: where it is large, the samples say little."
         yield _section("Uncertainty", _map(spread, "standard deviation"), caption)
-    residual = field(np.column_stack([observations.x, observations.t])) - observations.y
+    residual = -fit.residuals
     share = float(np.mean(residual**2) / np.var(observations.y))
     caption = f"Reconstruction minus samples: {share:.2g} of their variance is left. A pattern is a misfit."
     yield _section("Residuals", _residuals(observations, residual), caption)
@@ -131,48 +128,20 @@ class _Deviation:
 
 def _samples(observations: Observations) -> Figure:
     figure, ax = plt.subplots(figsize=(WIDTH, 0.55 * WIDTH))
-    every = -(-len(observations) // _MOST_DOTS)
-    across, along = _plane(observations)
-    dots = ax.scatter(across[::every], along[::every], c=observations.y[::every], s=4, linewidths=0)
-    figure.colorbar(dots, ax=ax, label="measured $u$")
-    _label(ax, observations.domain)
+    figure.colorbar(panels.draw_samples(ax, observations), ax=ax, label="measured $u$")
     return figure
-
-
-def _plane(observations: Observations) -> tuple[np.ndarray, np.ndarray]:
-    """Two coordinates of every sample: x against t on a line, x against y elsewhere."""
-    second = observations.t if observations.domain.dimension == 1 else observations.x[:, 1]
-    return observations.x[:, 0], second
 
 
 def _map(field: Field, label: str) -> Figure:
-    domain = field.domain
-    axes = [np.linspace(low, high, _GRID) for low, high, _ in domain.axes]
-    for axis in range(2, len(axes)):  # a plane has two axes: the others stand in their middle
-        axes[axis] = axes[axis][_GRID // 2 : _GRID // 2 + 1]
-    values = field.on_grid(*axes).reshape(_GRID, _GRID)
     figure, ax = plt.subplots(figsize=(WIDTH, 0.55 * WIDTH))
-    mesh = ax.pcolormesh(axes[0], axes[1], values.T, rasterized=True)
-    figure.colorbar(mesh, ax=ax, label=label)
-    _label(ax, domain)
-    if domain.dimension > 1:
-        ax.set_title(f"$t = {axes[-1][0]:.3g}$")
+    figure.colorbar(panels.draw_map(ax, field), ax=ax, label=label)
     return figure
-
-
-def _label(ax: Axes, domain: Domain) -> None:
-    ax.set(xlabel="$x$", ylabel="$t$" if domain.dimension == 1 else "$y$")
 
 
 def _residuals(observations: Observations, residual: Float[np.ndarray, " n"]) -> Figure:
     figure, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 0.5 * WIDTH))
-    shown = slice(None, None, -(-len(observations) // _MOST_DOTS))
-    across, along = _plane(observations)
-    largest = float(np.quantile(np.abs(residual), 0.99)) or 1.0
-    limits = {"cmap": "RdBu", "vmin": -largest, "vmax": largest, "s": 4, "linewidths": 0}
-    dots = left.scatter(across[shown], along[shown], c=residual[shown], **limits)
+    dots = panels.draw_residuals(left, observations, residual)
     figure.colorbar(dots, ax=left, location="bottom", label="residual")
-    _label(left, observations.domain)
     right.hist(residual, bins=50, color=PALETTE[0])
     right.set(xlabel="residual", ylabel="samples")
     return figure

@@ -18,7 +18,8 @@ import numpy as np
 from jaxtyping import Float
 from tqdm.auto import tqdm
 
-from fts import validation
+from fts import containers, validation
+from fts.discovery import model, storage
 from fts.discovery.discover import Discovery, as_observations, refusal
 from fts.discovery.discover import discover as discover_scalar
 from fts.discovery.evidence import (
@@ -40,6 +41,7 @@ from fts.discovery.verdict import state_verdict, with_reasons
 from fts.domain import Domain
 from fts.equations.equation import Equation
 from fts.equations.grammar import check_states
+from fts.equations.sympy_form import to_sympy
 from fts.equations.terms import Library, Term, parse_term
 from fts.fields.frozen import CallableField, Field
 from fts.fields.system import FieldSystem, require_shared
@@ -59,6 +61,8 @@ from fts.weak.geometry import automatic
 from fts.weak.test_functions import phases
 
 _SEED = 20_270
+_KIND, _REMEDY = "system", "save it again with result.save(path)"
+Values = Float[np.ndarray, "..."]
 _UNITS = 1e3  # a ratio of amplitudes between experiments that only another unit explains
 
 
@@ -159,6 +163,105 @@ class SystemDiscovery:
     def standard_errors(self) -> dict[str, dict[str, float]]:
         """Standard errors by component and term."""
         return {name: result.standard_errors for name, result in self.components.items()}
+
+    def simulate(
+        self, initial_state: Mapping[str, Values], times: Float[np.ndarray, " nt"]
+    ) -> dict[str, Values]:
+        """All equations integrated from a state: every component at the times, shaped (x, [y, [z,]] t).
+
+        The state has values on equally spaced points for every component, and for u_t where an equation gives
+        u_tt; it is that of times[0]. Inputs are those of the first experiment.
+        """
+        experiment, chosen = self._first(), [each.selection for each in self.components.values()]
+        inputs = experiment.fields.fields
+        curves = [selection.curves if selection else {} for selection in chosen]
+        equations = list(self.equations.values())
+        return model.simulate(equations, experiment.fields.domain, initial_state, times, inputs, curves)
+
+    def predict(self, points: Float[np.ndarray, "n d1"]) -> dict[str, Float[np.ndarray, " n"]]:
+        """The components' fields in the first experiment, at points (x, [y, [z,]] t) of its record."""
+        fits = self._first().fits
+        return {name: model.field_at(fits[name].field, points) for name in self.components}
+
+    @property
+    def residuals(self) -> dict[str, Float[np.ndarray, " n"]]:
+        """The samples of every component less its field, one experiment after the other."""
+        return {
+            name: np.concatenate([each.fits[name].residuals for each in self.experiments])
+            for name in self.components
+            if self._first()
+        }
+
+    def to_sympy(self) -> dict[str, Any]:
+        """Every equation as a sympy.Eq, of functions and derivatives."""
+        dimension = self._first().fields.domain.dimension
+        return {name: to_sympy(equation, dimension) for name, equation in self.equations.items()}
+
+    def to_latex(self) -> str:
+        """All equations in LaTeX, one below the other."""
+        lines = [equation.latex.replace("=", "&=", 1) for equation in self.equations.values()]
+        return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
+
+    def plot(self) -> Any:
+        """A figure of the first experiment: every component's field, and its samples' residuals."""
+        with validation.require_extra("plots", "a plot"):
+            from fts.discovery import panels
+        fits = {name: self._first().fits[name] for name in self.components}
+        rows = {name: (fit.observations, fit.field, fit.residuals) for name, fit in fits.items()}
+        return panels.fields_and_residuals(rows)
+
+    def save(self, path: str | Path) -> None:
+        """Write samples, fields, equations, standard errors and verdicts to one file, atomically.
+
+        Inputs that were given as functions are left out, as is what was made on the way.
+        """
+        header: dict[str, Any] = {
+            "components": {},
+            "left_out": {n: list(v) for n, v in self.left_out.items()},
+        }
+        header["experiments"] = [list(each.fits) for each in self.experiments]
+        arrays: dict[str, np.ndarray] = {}
+        for name, result in self.components.items():
+            header["components"][name], parts = result.packed()
+            arrays |= storage.with_prefix(f"components.{name}", parts)
+        for number, experiment in enumerate(self.experiments):
+            for name, fit in experiment.fits.items():
+                if number or name not in self.components:  # those of the first are the components' own
+                    record = storage.pack_record(fit.observations, fit.field)
+                    arrays |= storage.with_prefix(f"experiments.{number}.{name}", record)
+        containers.save_arrays(Path(path), _KIND, header, arrays)
+
+    @staticmethod
+    def load(
+        path: str | Path, inputs: Mapping[str, Callable[..., np.ndarray]] | None = None
+    ) -> "SystemDiscovery":
+        """The discovery saved at `path`, every byte verified; `inputs` gives functions again."""
+        header, arrays = containers.load_arrays(Path(path), _KIND, _REMEDY)
+        with containers.file_errors(Path(path), _REMEDY):
+            kinds = {"components": (dict,), "left_out": (dict,), "experiments": (list,)}
+            containers.require_entries(header, kinds)
+            parts = {name: storage.below(f"components.{name}", arrays) for name in header["components"]}
+            components = {n: Discovery.unpacked(h, parts[n]) for n, h in header["components"].items()}
+            experiments = []
+            for number, names in enumerate(header["experiments"]):
+                fits = {}
+                for name in names:
+                    record = storage.below(f"experiments.{number}.{name}", arrays) or parts[name]
+                    observations, field = storage.unpack_record(record)
+                    if observations is None or field is None:
+                        raise containers.FileError(f"lacks the samples or the field of {name}")
+                    fits[name] = Fit(observations, field)
+                domain = next(iter(fits.values())).observations.domain
+                given = {name: CallableField(f, domain) for name, f in (inputs or {}).items()}
+                experiments.append(Experiment(fits, given))
+            left_out = {name: tuple(map(float, each)) for name, each in header["left_out"].items()}
+        return SystemDiscovery(tuple(experiments), components, left_out)
+
+    def _first(self) -> Experiment:
+        """The first experiment; an error where none could be fitted."""
+        if not self.experiments:
+            raise ValueError(f"nothing was selected: {' '.join(self.doubts)}")
+        return self.experiments[0]
 
     def as_dict(self) -> dict[str, Any]:
         """JSON form: what every component's discovery says, and the experiments left out."""
