@@ -33,7 +33,7 @@
   const written = (text) =>
     ftsParts
       .termHtml(escaped(text))
-      .replace(/\bu_t\b/, "<i>u</i><sub>t</sub>")
+      .replace(/\b([A-Za-z][A-Za-z0-9]*)_([xyzt]+)\b/g, "<i>$1</i><sub>$2</sub>")
       .replaceAll(" - ", " − ")
       .replace("= -", "= −");
 
@@ -190,6 +190,14 @@
         make("option", { value: "," }, "comma"),
       );
       this.missing = make("input", { type: "text", placeholder: "none" });
+      this.others = make("input", { type: "text", placeholder: "none, or components: v=HEADING w=HEADING" });
+      this.inputs = make("input", { type: "text", placeholder: "none, or headings" });
+      this.target = make(
+        "select",
+        {},
+        make("option", { value: "" }, "first derivative in time, u_t"),
+        make("option", { value: "u_tt" }, "second, as of waves: u_tt"),
+      );
       const labelled = (text, input, kind = "") => make("label", kind ? { class: kind } : {}, text, input);
       const known = samples
         ? `${samples.toLocaleString("en")} samples${grid ? " on a sensor × frame grid" : ", scattered"}; t from ${short(time[0])} to ${short(time[1])}, u from ${short(values[0])} to ${short(values[1])}.`
@@ -198,13 +206,20 @@
       again.onclick = () => this.lookAgain();
       const columns = make("div", { class: "fts-choices" });
       for (const role of ROLES) columns.append(labelled(`column of ${role}`, this.columns[role]));
-      columns.append(labelled("decimal sign", this.decimal), labelled("marks no value", this.missing), again);
+      columns.append(
+        labelled("decimal sign", this.decimal),
+        labelled("marks no value", this.missing),
+        labelled("further components, each with an equation", this.others, "fts-long"),
+        labelled("measured inputs, without one", this.inputs, "fts-long"),
+        again,
+      );
       const extents = make("div", { class: "fts-choices" });
       for (const axis of this.axes) {
         const periodic = make("label", { class: "fts-tick" }, axis.tick, `${axis.name} is periodic`);
         extents.append(labelled(`${axis.name} from`, axis.low), labelled("to", axis.high), periodic);
       }
       extents.append(labelled("candidate terms", this.terms, "fts-long"));
+      extents.append(labelled("left-hand side", this.target, "fts-long"));
       const unusual = make("details", {}, make("summary", {}, "Which column is which"), columns, list);
       unusual.open = !samples;
       this.choices.replaceChildren(
@@ -228,15 +243,20 @@
     /** The options of `fts discover` that the choices stand for. */
     arguments() {
       const all = [this.file.name];
+      const words = (input) => input.value.split(/[\s,]+(?![^(]*\))/).filter(Boolean);
       const columns = ROLES.filter((role) => this.columns[role].value.trim());
       const axes = this.axes.filter(
         ({ low, high, tick, span }) => tick.checked || low.value !== span[0] || high.value !== span[1],
       );
       for (const { name, low, high, tick } of axes)
         all.push("--axis", `${name}=${low.value.trim()}:${high.value.trim()}${tick.checked ? ":periodic" : ""}`);
-      if (columns.length) all.push("--columns", ...columns.map((role) => `${role}=${this.columns[role].value.trim()}`));
+      const named = columns.map((role) => `${role}=${this.columns[role].value.trim()}`);
+      const others = words(this.others);
+      if (others.length && !columns.includes("u")) named.push("u=u");
+      if (named.length || others.length) all.push("--columns", ...named, ...others);
+      if (words(this.inputs).length) all.push("--inputs", ...words(this.inputs));
+      if (this.target.value) all.push("--target", this.target.value);
       if (this.decimal.value !== ".") all.push("--decimal", this.decimal.value);
-      const words = (input) => input.value.split(/[\s,]+(?![^(]*\))/).filter(Boolean);
       if (this.missing.value.trim()) all.push("--missing", ...words(this.missing));
       if (this.terms.value.trim()) all.push("--library", ...words(this.terms));
       return all;
@@ -253,18 +273,20 @@
     /** Read the file anew with other columns, and say what it holds. */
     async lookAgain() {
       const run = this.begin();
-      const kept = ROLES.map((role) => this.columns[role].value);
-      const others = [this.decimal.value, this.missing.value, this.terms.value];
+      const inputs = () => [
+        ...ROLES.map((role) => this.columns[role]),
+        ...[this.decimal, this.missing, this.others, this.inputs, this.target, this.terms],
+      ];
+      const kept = inputs().map(({ value }) => value);
       try {
         const looked = await ftsLive.ask("look", {
           arguments: this.arguments().filter((_, i, all) => !isAxis(all, i)),
         });
         if (run !== this.run) return;
         this.showChoices(looked);
-        ROLES.forEach((role, i) => {
-          this.columns[role].value = kept[i];
+        inputs().forEach((input, i) => {
+          input.value = kept[i];
         });
-        [this.decimal.value, this.missing.value, this.terms.value] = others;
         this.showCommand();
         this.finish();
         if (looked.refused) this.refuse(looked.refused);
@@ -357,38 +379,15 @@
     }
 
     show(answer) {
-      const { status, identified, equation, terms, reasons, rivals, leaves } = answer;
-      this.root.dataset.status = status;
+      this.root.dataset.status = answer.status;
       this.root.dataset.answer = answer.json;
-      const line = make("p", { class: "fts-equation-line" });
-      line.innerHTML = equation ? written(equation) : "";
-      const list = make("dl", { class: "fts-terms" });
-      for (const { name, value, error } of terms) {
-        const term = make("dt");
-        term.innerHTML = written(name);
-        list.append(term, make("dd", {}, `${value.replace("-", "−")} ± ${error}`));
-      }
-      const verdict = make(
-        "p",
-        {},
-        make("strong", { class: identified ? "fts-good" : "fts-bad" }, status[0].toUpperCase() + status.slice(1)),
-        identified ? ": nothing speaks against this equation." : ": the equation is not to be trusted as it stands.",
-      );
-      const why = make("ul");
-      for (const reason of reasons) why.append(make("li", {}, reason));
-      const others = make("ul");
-      for (const rival of rivals) {
-        const item = make("li");
-        item.innerHTML = `rival: ${written(rival.equation)} leaves ${escaped(rival.leaves)} of ${escaped(leaves)}`;
-        others.append(item);
-      }
-      const box = make("div", { class: "fts-result" }, line, list, verdict);
-      if (reasons.length) box.append(why);
-      if (rivals.length) box.append(others);
       this.plots = make("div", { class: "fts-plots" });
-      if (answer.picture) this.plots.append(figure(answer.picture, "The field that was fitted; dots are samples."));
+      for (const { name, picture } of answer.parts) {
+        const of = answer.parts.length > 1 ? ` of ${name}` : "";
+        if (picture) this.plots.append(figure(picture, `The field${of} that was fitted; dots are samples.`, name));
+      }
       this.more = make("div");
-      this.result.replaceChildren(box, this.plots, this.more, this.downloads(answer));
+      this.result.replaceChildren(...answer.parts.map(equation), this.plots, this.more, this.downloads(answer));
       this.result.hidden = false;
     }
 
@@ -402,8 +401,8 @@
       };
       const stem = this.file.name.replace(/\.[^.]*$/, "");
       if (answer.forward === null) button("Run it forward", () => this.forward());
-      else if (answer.equation) row.append(make("span", { class: "fts-soft" }, answer.forward));
-      if (answer.picture) button("Report", () => this.save("report", `${stem}.html`, "text/html"));
+      else if (answer.parts[0].equation) row.append(make("span", { class: "fts-soft" }, answer.forward));
+      if (answer.parts[0].picture) button("Report", () => this.save("report", `${stem}.html`, "text/html"));
       button("JSON", () => download(`${stem}.json`, answer.json + "\n", "application/json"));
       button("Notebook", () => this.save("notebook", `${stem}.ipynb`, "application/x-ipynb+json"));
       return row;
@@ -476,8 +475,38 @@
     setTimeout(() => URL.revokeObjectURL(address), 10_000);
   }
 
+  /** An equation with its terms and verdict. */
+  function equation({ status, identified, equation, terms, reasons, rivals, leaves }) {
+    const line = make("p", { class: "fts-equation-line" });
+    line.innerHTML = equation ? written(equation) : "";
+    const list = make("dl", { class: "fts-terms" });
+    for (const { name, text } of terms) {
+      const term = make("dt");
+      term.innerHTML = written(name);
+      list.append(term, make("dd", {}, text.replace(/^-/, "−")));
+    }
+    const verdict = make(
+      "p",
+      {},
+      make("strong", { class: identified ? "fts-good" : "fts-bad" }, status[0].toUpperCase() + status.slice(1)),
+      identified ? ": nothing speaks against this equation." : ": the equation is not to be trusted as it stands.",
+    );
+    const why = make("ul");
+    for (const reason of reasons) why.append(make("li", {}, reason));
+    const others = make("ul");
+    for (const rival of rivals) {
+      const item = make("li");
+      item.innerHTML = `rival: ${written(rival.equation)} leaves ${escaped(rival.leaves)} of ${escaped(leaves)}`;
+      others.append(item);
+    }
+    const box = make("div", { class: "fts-result" }, line, list, verdict);
+    if (reasons.length) box.append(why);
+    if (rivals.length) box.append(others);
+    return box;
+  }
+
   /** A field over two axes, with dots where it was measured. */
-  function figure({ x, y, names, at, shape, values, dots }, caption) {
+  function figure({ x, y, names, at, shape, values, dots }, caption, symbol = "u") {
     const { svg, scale, axes, label, image, fieldImage } = ftsParts;
     const u = floats(values);
     const [across, along] = shape;
@@ -506,7 +535,7 @@
       "figure",
       {},
       holder,
-      make("figcaption", {}, `${caption} ${at ? `${at}. ` : ""}u from ${short(low)} to ${short(high)}.`),
+      make("figcaption", {}, `${caption} ${at ? `${at}. ` : ""}${symbol} from ${short(low)} to ${short(high)}.`),
     );
   }
 

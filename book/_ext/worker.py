@@ -51,7 +51,7 @@ def listen(say: Callable[[str], object]) -> None:
     sys.stdout = sys.stderr = io.StringIO()
     os.environ |= {"FTS_FIELDS": "/home/pyodide/fields", "MPLBACKEND": "agg"}
     import fts.cli
-    import fts.discovery.discover  # noqa: F401
+    import fts.discovery.systems  # noqa: F401
 
 
 def answer(task: str, question: str) -> str:
@@ -86,21 +86,27 @@ def _look(arguments: list[str]) -> dict[str, Any]:
     options = _options(arguments)
     looked: dict[str, Any] = {"headings": _headings(Path(options.samples))}
     try:
-        observations = cli.read_observations(options)
+        record = _record(cli.read_observations(options))
     except (ValueError, OSError) as error:
         return looked | {"refused": f"fts: {cli.in_one_line(str(error))}"}
+    observations, count = next(iter(record.values())), sum(map(len, record.values()))
     domain = observations.domain
     axes = zip("xyz", domain.low, domain.high, domain.periodic, strict=False)
     return looked | {
-        "samples": len(observations),
+        "samples": count,
         "grid": observations.grid is not None,
         "axes": [
             {"name": name, "low": low, "high": high, "closed": closed} for name, low, high, closed in axes
         ],
         "time": [domain.t0, domain.t1],
         "values": [float(observations.y.min()), float(observations.y.max())],
-        "refused": _too_many(len(observations), arguments),
+        "refused": _too_many(count, arguments),
     }
+
+
+def _record(samples: Any) -> dict[str, Any]:
+    """The observations of the file by component; a scalar field is u."""
+    return samples[0] if isinstance(samples, list) else {"u": samples}
 
 
 def _headings(path: Path) -> list[str]:
@@ -135,40 +141,52 @@ _latest: dict[str, Any] = {}  # the discovery that was made last, and the argume
 def _discover(arguments: list[str]) -> dict[str, Any]:
     """What `fts discover` finds with these arguments."""
     from fts import cli
-    from fts.discovery.discover import discover, refusal
+    from fts.discovery.discover import refusal
+    from fts.discovery.systems import SystemDiscovery, discover
     from fts.observations import InsufficientData
 
     _latest.clear()
     options = _options(arguments)
     _stage("read")
     try:
-        observations = cli.read_observations(options)
+        samples = cli.read_observations(options)
     except InsufficientData as error:
-        result = refusal(error)
+        samples, result = None, refusal(error)
     else:
-        if too_many := _too_many(len(observations), arguments):
+        if too_many := _too_many(sum(map(len, _record(samples).values())), arguments):
             raise ValueError(too_many)
         _stage("fit")
-        result = discover(observations, cli.read_library(options), recipe=options.recipe)
-    _latest.update(result=result, arguments=arguments)
+        equations = {"library": cli.read_library(options), "inputs": options.inputs, "target": options.target}
+        result = discover(samples, **equations, recipe=options.recipe)
+    _latest.update(result=result, arguments=arguments, samples=samples)
     _stage("draw")
-    errors = result.standard_errors
-    values = {} if result.selection is None else result.selection.coefficients
+    parts = result.components if isinstance(result, SystemDiscovery) else {"u": result}
+    doubtful = [part.verdict.status for part in parts.values() if not part.identified]
     return {
-        "status": result.verdict.status,
-        "identified": result.identified,
-        "equation": str(result.equation) if result.selection else "",
-        "terms": [
-            {"name": name, "value": f"{value:.5g}", "error": f"{errors[name]:.2g}"}
-            for name, value in values.items()
-        ],
-        "reasons": list(result.verdict.reasons),
-        "rivals": [{"equation": str(r.equation), "leaves": f"{r.risk:.2g}"} for r in result.verdict.rivals],
-        "leaves": result.verdict.of,
+        "status": doubtful[0] if doubtful else "identified",
+        "parts": [_part(name, part) for name, part in parts.items()],
         "text": str(result),
         "json": cli.answer_json(result),
-        "picture": _picture(result),
         "forward": _cannot_go_forward(result),
+    }
+
+
+def _part(name: str, result: Any) -> dict[str, Any]:
+    """One equation, with its verdict and the field it was read off."""
+    errors, selection, verdict = result.standard_errors, result.selection, result.verdict
+    values = {} if selection is None else selection.coefficients
+    terms = {term: f"{value:.5g} ± {errors[term]:.2g}" for term, value in values.items()}
+    terms |= {term: str(curve) for term, curve in ({} if selection is None else selection.curves).items()}
+    return {
+        "name": name,
+        "status": verdict.status,
+        "identified": result.identified,
+        "equation": str(result.equation) if selection else "",
+        "terms": [{"name": term, "text": text} for term, text in terms.items()],
+        "reasons": list(verdict.reasons),
+        "rivals": [{"equation": str(each.equation), "leaves": f"{each.risk:.2g}"} for each in verdict.rivals],
+        "leaves": verdict.of,
+        "picture": _picture(result),
     }
 
 
@@ -207,6 +225,10 @@ def _packed(values: np.ndarray) -> str:
 
 def _cannot_go_forward(result: Any) -> str | None:
     """Why an equation is not integrated, or nothing."""
+    from fts.discovery.systems import SystemDiscovery
+
+    if isinstance(result, SystemDiscovery):
+        return "Here only a single equation for u_t with constant coefficients is integrated."
     if result.selection is None or not len(result.equation.terms):
         return "There is no equation to integrate."
     domain = result.field.domain
@@ -258,7 +280,7 @@ def _report() -> dict[str, Any]:
 def _notebook() -> dict[str, Any]:
     """A notebook that does the same with the same file beside it."""
     lines = _lines(_options(_latest["arguments"]))
-    after = ["result", "result.standard_errors", "result.verdict.reasons"]
+    after = ["result", "result.standard_errors", "result.doubts"]
     if _cannot_go_forward(_latest["result"]) is None:
         after.append("print(result.thaw())")
     cells = [
@@ -281,26 +303,42 @@ def _lines(options: Namespace) -> list[str]:
     """The command's options as calls of the package."""
     from fts import cli
 
-    observations = _latest["result"].observations
+    samples, columns = _latest["samples"], cli.read_columns(options.columns)
     given = {}
-    if options.axis and observations is not None:
-        d = observations.domain
+    if samples is not None and (options.axis or isinstance(samples, list)):
+        d = next(iter(_record(samples).values())).domain
         given["domain"] = f"fts.Domain({d.low!r}, {d.high!r}, {d.t0!r}, {d.t1!r}, {d.periodic!r})"
-    if options.columns:
-        given["columns"] = repr(cli.read_columns(options.columns))
+    if columns and not isinstance(samples, list):
+        given["columns"] = repr(columns)
     if options.decimal != ".":
         given["decimal"] = repr(options.decimal)
     if options.missing:
         given["missing"] = repr(options.missing)
-    arguments = [repr(options.samples), *(f"{name}={value}" for name, value in given.items())]
+
+    def read(**more: str) -> str:
+        arguments = (f"{name}={value}" for name, value in (given | more).items())
+        return f"fts.read_samples({', '.join([repr(options.samples), *arguments])})"
+
+    if isinstance(samples, list):
+        assert columns is None or isinstance(columns, dict)
+        named = columns or {}
+        axes = {role: name for role, name in named.items() if role in "xyzt"}
+        lines = ["samples = {"]
+        for name in _record(samples):
+            lines.append(f"    {name!r}: {read(columns=repr({**axes, 'u': named.get(name, name)}))},")
+        lines.append("}")
+    else:
+        lines = [f"samples = {read()}"]
     library = cli.read_library(options)
     terms = [] if library is None else [repr(library)]
-    recipe = [] if options.recipe == "auto" else [f"recipe={options.recipe!r}"]
+    settings = [f"inputs={options.inputs!r}"] if options.inputs else []
+    settings += [f"target={options.target!r}"] if options.target else []
+    settings += [] if options.recipe == "auto" else [f"recipe={options.recipe!r}"]
     return [
         "import fts",
         "",
-        f"samples = fts.read_samples({', '.join(arguments)})",
-        f"result = fts.discover({', '.join(['samples', *terms, *recipe])})",
+        *lines,
+        f"result = fts.discover({', '.join(['samples', *terms, *settings])})",
         "print(result)",
     ]
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 # The server, the browser and the page that remembers its errors; pytest finds fixtures by name in here.
@@ -242,6 +243,57 @@ def test_columns_and_terms_are_chosen_as_in_a_shell(page: _Page, samples: dict[s
     ]
     assert command.split()[3:] == options[1:]
     _agree(json.loads(page.root.get_attribute("data-answer") or ""), _in_shell(tmp_path, options))
+
+
+def test_components_inputs_and_second_order_are_chosen_as_in_a_shell(page: _Page, tmp_path, rng) -> None:
+    x, t = (a.ravel() for a in np.meshgrid(np.arange(24) * np.pi / 12, np.linspace(0, 3, 25), indexing="ij"))
+    right, left = np.exp(np.cos(x - t)) + 0.3 * np.sin(2 * (x - t)), 0.5 * np.exp(np.sin(2 * (x + t)))
+    # Without noise the standard errors are of rounding, in which the page and a shell differ.
+    waves = np.column_stack([right + left, right - left]) + 0.01 * rng.standard_normal((x.size, 2))
+    path = tmp_path / "tank.csv"
+    np.savetxt(path, np.column_stack([x, t, waves]), delimiter=",", header="x,t,height,speed", comments="")
+    page.give("tank.csv", path.read_bytes())
+    page.page.get_by_label("column of u").fill("height")
+    page.page.get_by_label("further components").fill("v=speed")
+    page.page.get_by_role("button", name="Look again").click()
+    page.settle()
+    assert page.page.get_by_label("further components").input_value() == "v=speed"
+    ring = ["--axis", "x=0:6.28318530717959:periodic"]
+    page.page.get_by_label("x is periodic").check()
+    page.page.get_by_label("x to").fill("6.28318530717959")
+
+    def answer(terms: list[str]) -> dict:
+        page.page.get_by_label("candidate terms").fill(" ".join(terms))
+        page.page.get_by_role("button", name="Discover").click()
+        page.answer()
+        return json.loads(page.root.get_attribute("data-answer") or "")
+
+    terms = ["--library", "u_x", "v_x", "u"]
+    shell = _in_shell(tmp_path, [str(path), *ring, "--columns", "u=height", "v=speed", *terms])
+    _agree(answer(terms[1:]), shell)
+    assert list(shell["components"]) == ["u", "v"]
+    assert (
+        page.page.locator("#fts-try .fts-result").count()
+        == page.page.locator("#fts-try figure svg").count()
+        == 2
+    )
+    with page.page.expect_download(timeout=LONG) as waiting:
+        page.page.get_by_role("button", name="Notebook").click()
+    lines = "".join(json.loads(Path(waiting.value.path()).read_text())["cells"][0]["source"])
+    names: dict = {}
+    with contextlib.chdir(tmp_path), contextlib.redirect_stdout(io.StringIO()):
+        exec(lines, names)
+    (v,) = names["result"].components["v"].selection.coefficients.values()
+    assert v == pytest.approx(shell["components"]["v"]["coefficients"]["u_x"], rel=CLOSE)
+    page.settle()
+    page.page.locator("#fts-try summary", has_text="Which column").click()
+    page.page.get_by_label("further components").fill("")
+    page.page.get_by_label("left-hand side").select_option("u_tt")
+    terms = ["--library", "u_xx", "u"]
+    shell = _in_shell(tmp_path, [str(path), *ring, "--columns", "u=height", "--target", "u_tt", *terms])
+    _agree(answer(terms[1:]), shell)
+    assert "u_tt" in shell["components"]["u"]["equation"]
+    assert page.errors() == []
 
 
 def test_downloads_and_a_run_forward(
