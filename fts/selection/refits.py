@@ -79,7 +79,9 @@ def _jackknife_of_rows(
     if len(names) < 2 or not support.any():
         return deviation
     columns, every = A[:, support], np.ones(int(support.sum()), dtype=bool)
-    deviation[support] = jackknife(np.array([fit(columns[blocks != k], b[blocks != k], every) for k in names]))
+    deviation[support] = jackknife(
+        np.array([fit(columns[blocks != k], b[blocks != k], every) for k in names])
+    )
     return deviation
 
 
