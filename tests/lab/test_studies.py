@@ -150,6 +150,14 @@ def _folder(tmp_path: Path, e_xi: float = 0.01) -> Path:
     return tmp_path
 
 
+def test_all_runs_every_study_the_fields_before_what_selects_on_them(monkeypatch):
+    names: list[str] = []
+    monkeypatch.setattr(cli, "_run", lambda study, options: names.append(study.name) or int(len(names) == 3))
+    assert cli.main(["all"]) == 1
+    assert names[0] == "fields"
+    assert sorted(names) == sorted(runs.STUDIES)
+
+
 def test_verify_is_silent_when_all_follows(tmp_path, capsys):
     folder = _folder(tmp_path)
     assert list(verify.check(folder)) == []

@@ -1,4 +1,4 @@
-"""Runs the studies of the book: `python -m fts.lab.studies NAME`; `list` shows the names."""
+"""Runs the studies of the book: `python -m fts.lab.studies NAME`, or `all`; `list` shows the names."""
 
 import argparse
 import sys
@@ -18,7 +18,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     one_thread()
     if options.study in _COMMANDS:
         return _COMMANDS[options.study](options) or 0
-    study = STUDIES[options.study]
+    # Fields first, for studies select on them; each goes on after its last record.
+    every = sorted(STUDIES, key=lambda name: STUDIES[name].recorded)
+    names = every if options.study == "all" else [options.study]
+    return max(_run(STUDIES[name], options) for name in names)
+
+
+def _run(study: Study, options: argparse.Namespace) -> int:
+    """Makes what the study has not recorded yet; returns the exit status."""
     tasks = [task for task in study.tasks(seeds(study, options.seeds)) if _wanted(task, options)]
     if not study.recorded:
         return _fields(tasks, options.retrain)
@@ -94,7 +101,7 @@ def _wanted(task: Task, options: argparse.Namespace) -> bool:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m fts.lab.studies", description=__doc__)
     add = parser.add_argument
-    add("study", choices=[*STUDIES, *_COMMANDS])
+    add("study", choices=["all", *STUDIES, *_COMMANDS])
     add("--scheduler", help="address of a Dask scheduler; local processes otherwise")
     add("--workers", type=int, help="local processes; all cores otherwise")
     add("--seeds", default="test", help="test, development, or numbers like 1301,1709")

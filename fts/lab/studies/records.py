@@ -40,6 +40,7 @@ class RunRecord:
     field_key: str = ""  # equal keys: the same field, of the same samples
     extra: dict[str, Any] = field(default_factory=dict)
     error: str = ""
+    code: str = ""  # version of the code that made the run (`provenance.code_version`)
 
     @property
     def key(self) -> str:

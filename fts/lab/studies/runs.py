@@ -15,6 +15,7 @@ import numpy as np
 
 from fts.equations.equation import Equation
 from fts.equations.terms import Library, parse_term
+from fts.lab.studies.provenance import code_version
 from fts.lab.studies.records import RunRecord
 from fts.observations import Observations
 from fts.params import paper
@@ -146,7 +147,22 @@ def attempt(task: Task, perform: Callable[[], dict[str, Any]]) -> RunRecord:
         where = traceback.extract_tb(error.__traceback__)[-1]
         text = f"{type(error).__name__}: {error} ({Path(where.filename).name}, line {where.lineno})"
         results = {"error": text}
-    return record(task, **{"seconds": round(time.perf_counter() - began, 3)} | results)
+    made = {"seconds": round(time.perf_counter() - began, 3), "code": code_of(task.study, task.method)}
+    return record(task, **made | results)
+
+
+def code_of(study: str, method: str) -> str:
+    """The present version of the code that a run of the study with the method imports."""
+    from fts import methods
+
+    run_by = STUDIES[study].run.__module__ if study in STUDIES else __name__
+    modules = [] if run_by == __name__ else [run_by]
+    if method == DISCOVER:
+        modules.append("fts.discovery.discover")
+    elif entry := methods.METHODS.get(method):
+        training = f"fts.baselines.training.{entry.training}"
+        modules.append(training if entry.function is None else entry.function.__module__)
+    return code_version(*modules)
 
 
 def record(task: Task, **results: Any) -> RunRecord:

@@ -8,7 +8,8 @@ runs drawn at random, made again from scratch, come out as they are recorded.
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import product, zip_longest
 from pathlib import Path
@@ -18,9 +19,9 @@ from unittest import mock
 import numpy as np
 
 from fts import containers
-from fts.lab.studies import calibration, paths, plans, published, records, symbolic
+from fts.lab.studies import calibration, paths, plans, provenance, published, records, symbolic
 from fts.lab.studies.records import RunRecord, cell_label
-from fts.lab.studies.runs import STUDIES, Study, Task
+from fts.lab.studies.runs import STUDIES, Study, Task, code_of
 from fts.params.paper import CLOSED_FORM
 
 # Importing a module registers its studies.
@@ -39,11 +40,36 @@ _SEARCHES = ("DeepMoD", "DL-PDE", "PINN-SR", "Weak-PDE-LEARN", "symbolic", "comp
 
 
 def main(folder: Path) -> int:
-    """Prints what does not hold; returns the number of such lines, at most 100, as exit status."""
-    count = sum(len(records.read_study(study.name, folder)) for study in _scored())
-    lines = list(check(folder))
-    print("\n".join([*lines, f"{count} runs checked, {len(lines)} differences"]))
+    """Prints what does not hold, and which records are stale; returns how many do not, at most 100."""
+    lines, notes, count = [], [], 0
+    try:
+        lines.extend(check(folder))
+        made = versions(folder)
+        notes, count = list(describe_stale(made)), sum(made[study.name].total() for study in _scored())
+    except containers.FileError as error:
+        lines.append(str(error))
+    print("\n".join([*lines, *notes, f"{count} runs checked, {len(lines)} differences"]))
     return min(len(lines), 100)
+
+
+def versions(folder: Path) -> dict[str, Counter[str]]:
+    """By study, how many records were made by the "present" code, by "other" code, by code "unknown"."""
+    counts = {name: Counter[str]() for name, study in STUDIES.items() if study.recorded}
+    for name, count in counts.items():
+        for record in records.read_study(name, folder):
+            present = record.code == code_of(name, record.method) if record.code else None
+            count["unknown" if present is None else "present" if present else "other"] += 1
+    return counts
+
+
+def describe_stale(made: Mapping[str, Counter[str]]) -> Iterator[str]:
+    """The records that the present code did not make, by study; none where it made all."""
+    texts = {"other": "were made by other code", "unknown": "do not say which code made them"}
+    for kind, text in texts.items():
+        studies = {name: count[kind] for name, count in made.items() if count[kind]}
+        if studies:
+            listed = ", ".join(f"{name} {number}" for name, number in studies.items())
+            yield f"stale: {sum(studies.values())} runs {text}: {listed}"
 
 
 def reproduce(folder: Path) -> int:
@@ -131,6 +157,7 @@ def compare_runs(fresh: list[RunRecord], committed: list[RunRecord]) -> Iterator
 
 def check(folder: Path) -> Iterator[str]:
     """One line per score, cell or claim that does not follow from the records in `folder`."""
+    yield from provenance.check(folder)
     for path in sorted(folder.glob("*.jsonl")):
         if path.stem not in STUDIES:
             yield f"{path.name} belongs to no study: name one in fts/lab/studies/plans.py, or delete it"
@@ -178,6 +205,7 @@ def write(folder: Path) -> None:
     """Writes the cells the records give, for review and for later comparison."""
     text = json.dumps(compute(folder), indent=1, sort_keys=True, allow_nan=False)
     containers.write_atomic(folder / _FILE, text.encode() + b"\n")
+    provenance.write(folder)
 
 
 def compare(old: dict[str, Any], new: dict[str, Any], path: str = "") -> Iterator[str]:
