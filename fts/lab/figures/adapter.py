@@ -11,7 +11,18 @@ from fts.fields.frozen import FrozenField
 from fts.fields.network import NetworkFeatures
 from fts.params.paper import SHORT_NAMES
 from fts.params.types import AdapterParams
-from fts.plotting import INK, PALETTE, SIGNED_MAP, WIDTH, Table, canvas, field_map, panel_row, table
+from fts.plotting import (
+    INK,
+    PALETTE,
+    SIGNED_MAP,
+    WIDTH,
+    Table,
+    canvas,
+    field_map,
+    legend_above,
+    panel_row,
+    table,
+)
 from fts.problems.metrics import field_error
 from fts.problems.trajectories import Trajectory
 
@@ -64,7 +75,9 @@ def training(field: FrozenField) -> Figure:
     for label, update in marks.items():
         if update < updates[-1]:
             ax.axvline(update, color=INK, linewidth=0.8, linestyle=":")
-            ax.annotate(label, (update, errors.min()), rotation=90, fontsize=9, va="bottom", ha="right")
+            low = np.interp(update, updates, errors) > np.sqrt(errors.min() * errors.max())
+            place = (update, errors.min() if low else errors.max())
+            ax.annotate(label, place, rotation=90, fontsize=9, va="bottom" if low else "top", ha="right")
     ax.plot(history.kept, history.error, "o", color=PALETTE[1], label="frozen here")
     ax.set(xlabel="update", ylabel="mean squared error")
     ax.legend(loc="upper right")
@@ -145,5 +158,5 @@ def predicted_error(t: np.ndarray, deviation: np.ndarray, error: np.ndarray, fra
     ax.semilogy(t, error, label="actual")
     ax.plot(frames, np.full(frames.size, min(deviation.min(), error.min())), "|", color=INK, markersize=6)
     ax.set(xlabel="$t$", ylabel="error")
-    ax.legend(loc="upper right", ncols=2)
+    legend_above(figure, ax)
     return figure

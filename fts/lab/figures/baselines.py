@@ -84,14 +84,14 @@ def diagram(method: str) -> Figure:
         ax.text(i + 0.5, 0.44, head, ha="center", fontsize=8, color=INK)
         joint = method in _JOINT and i in (1, 2)
         color = PALETTE[1] if joint else PALETTE[0]
-        box = {"boxstyle": "round,pad=0.45", "facecolor": "none", "edgecolor": color}
-        ax.text(i + 0.5, 0.0, text, ha="center", va="center", fontsize=7, bbox=box)
+        box = {"boxstyle": "round,pad=0.35", "facecolor": "none", "edgecolor": color}
+        ax.text(i + 0.5, 0.0, text, ha="center", va="center", fontsize=7.6, bbox=box)
         if i:
             ax.annotate("", (i + 0.06, 0), (i - 0.06, 0), arrowprops={"arrowstyle": "->", "color": INK})
     if method in _JOINT:
         turn = {"arrowstyle": "->", "color": PALETTE[1], "connectionstyle": "arc3,rad=-0.3"}
         ax.annotate("", (1.5, -0.26), (2.5, -0.26), arrowprops=turn)
-        ax.text(2.0, -0.58, "step by step, together", ha="center", fontsize=7, color=PALETTE[1])
+        ax.text(2.0, -0.58, "step by step, together", ha="center", fontsize=8, color=PALETTE[1])
     return figure
 
 

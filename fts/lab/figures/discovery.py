@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from fts.discovery.discover import Discovery
 from fts.equations.terms import parse_term
 from fts.lab.studies.calibration import VerdictCalibration, interval
-from fts.lab.studies.records import RunRecord, by_cell
+from fts.lab.studies.records import RunRecord
 from fts.plotting import INK, PALETTE, WIDTH, Table, canvas, panel_row, table
 from fts.problems.problems import problem
 from fts.trajectory.comparison import ThawedEquation
@@ -51,7 +51,15 @@ def rivals(result: Discovery) -> Figure:
         ax.text(left * 1.1, height + 0.1, f"${text}$", va="bottom", fontsize=11)
     if np.isfinite(verdict.expected):
         expected = max(verdict.expected, _LEAST)
-        ax.axvline(expected, color=PALETTE[0], linestyle="--", label="the field's estimate of the noise")
+        # Beside the bars only: the equations stand above them.
+        ends = (heights - 0.38, heights + 0.08)
+        ax.vlines(
+            np.full(len(texts), expected),
+            *ends,
+            color=PALETTE[0],
+            linestyle="--",
+            label="the field's estimate of the noise",
+        )
         figure.legend(loc="outside upper right")
     ax.set(xscale="log", xlim=(left, 10), ylim=(-0.5, len(texts) - 0.2), yticks=[])
     ax.set_xlabel(f"unexplained part of {'$u_t$' if verdict.of == 'u_t' else verdict.of}")
@@ -71,14 +79,21 @@ def scores_of_missing_terms(followed: ThawedEquation, offered: Sequence[str]) ->
 
 
 def verdict_table(records: Sequence[RunRecord]) -> Table:
-    """How many runs were right, how many were called identified, and how many of those were wrong."""
+    """How many runs were right, and how many of every noise level were called identified."""
+    levels = sorted({run.noise for run in records})
+    samples: dict[str, list[RunRecord]] = {}
+    for run in records:
+        library = "" if run.row == "defaults" else f", {run.row}"
+        samples.setdefault(f"{problem(run.problem).title} {run.protocol}{library}", []).append(run)
     rows = []
-    for (row, name, protocol, noise), runs in by_cell(records).items():
-        right = [run for run in runs if run.score["exact"]]
-        called = [run for run in runs if run.extra["notes"]["status"] == "identified"]
-        counts = len(runs), len(right), len(called), sum(not run.score["exact"] for run in called)
-        rows.append((f"{problem(name).title} {protocol}", row, f"{noise:.0%}", *counts))
-    return table(("samples", "library", "noise", "runs", "right", "identified", "wrong and identified"), rows)
+    for name, runs in samples.items():
+        by_level = [[run for run in runs if run.noise == level] for level in levels]
+        called = [sum(run.extra["notes"]["status"] == "identified" for run in some) for some in by_level]
+        counts = (str(count) if some else "–" for count, some in zip(called, by_level, strict=True))
+        exact = sum(run.score["exact"] for run in runs)
+        rows.append((name, max(map(len, by_level)), f"{exact} of {len(runs)}", *counts))
+    header = ("samples", "runs each", "right", *(f"{level:.0%} noise" for level in levels))
+    return table(header, rows)
 
 
 def reliability(records: Sequence[RunRecord]) -> Figure:
@@ -96,9 +111,11 @@ def reliability(records: Sequence[RunRecord]) -> Figure:
         middle = float(np.median(margin[inside]))
         ax.plot([middle, middle], interval(int(right[inside].sum()), int(inside.sum())), color=color)
         ax.plot(middle, right[inside].mean(), "o", color=color)
-        ax.annotate(f"{inside.sum()}", (middle, 1.06), ha="center", fontsize=9)
+        # Neighbors on the logarithmic axis would run into one another.
+        height = 1.15 if 1.2 <= low < 1.8 else 1.06
+        ax.annotate(f"{inside.sum()}", (middle, height), ha="center", fontsize=9)
     ax.axvline(1.0, color=INK, linestyle="--")
-    ax.set(xscale="log", xlabel="margin of the verdict", ylabel="share that is right", ylim=(-0.03, 1.13))
+    ax.set(xscale="log", xlabel="margin of the verdict", ylabel="share that is right", ylim=(-0.03, 1.24))
     return figure
 
 

@@ -68,7 +68,7 @@ def recovery_counts(
 
 def against_seconds(methods: Mapping[str, Sequence[RunRecord]]) -> Figure:
     """Coefficient error of every run against the seconds it took to fit and select, one color per method."""
-    figure, panels = panel_row(3, 0.48, r"$E_\xi$", sharex=True)
+    figure, panels = panel_row(3, 0.75, r"$E_\xi$", sharex=True)
     for ax, (problem, title) in zip(panels, TITLES.items(), strict=True):
         for color, (label, runs) in zip((*PALETTE, INK, _BROWN), methods.items(), strict=False):
             mine = [run for run in runs if run.problem == problem and run.score]

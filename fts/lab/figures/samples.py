@@ -138,7 +138,7 @@ def beside_peer(runs: Iterable[RunRecord]) -> Table:
 
 def coverage(shares: Float[np.ndarray, "layouts levels"]) -> Figure:
     """How often errors stay within so many deviations, against how often they should."""
-    figure, ax = canvas(0.7, 0.75)
+    figure, ax = canvas(0.6)
     expected = normal_coverage()
     ax.plot([0, 1], [0, 1], color=INK, linestyle=":", label="calibrated")
     low, middle, high = np.quantile(shares, [0.25, 0.5, 0.75], axis=0)

@@ -1,5 +1,6 @@
 """Searches, pools and records -> the figures and tables of the chapter on functions beyond a library."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -98,7 +99,7 @@ def best_trees(search: SearchResult) -> Table:
     rows, last = [], ""
     for i, generation in enumerate(search.history):
         if generation.best != last:
-            rows.append((i, generation.best, f"{generation.best_risk:.5f}", generation.families))
+            rows.append((i, _rounded(generation.best), f"{generation.best_risk:.4g}", generation.families))
             last = generation.best
     return table(("generation", "best tree", "risk", "families seen"), rows)
 
@@ -121,8 +122,8 @@ def refitted_forms(selection: SymbolicSelection) -> Table:
     """Each family before and after the continuous refit."""
     rows = []
     for fitted in selection.pool:
-        forms, risks = map(_numbers, (fitted.start, fitted.form)), map("{:.5f}".format, fitted.risks)
-        rows.append((*forms, f"{fitted.proposed.proposal_risk:.5f}", ", ".join(risks)))
+        forms, risks = map(_numbers, (fitted.start, fitted.form)), map("{:.3g}".format, fitted.risks)
+        rows.append((*forms, f"{fitted.proposed.proposal_risk:.3g}", ", ".join(risks)))
     return table(("proposed", "refitted", "proposal risk", "held-out risks"), rows)
 
 
@@ -292,7 +293,14 @@ def _centered(values: np.ndarray) -> np.ndarray:
 
 def _numbers(form: Form) -> str:
     parts = (form.numerator, form.denominator)
-    return str(Form(*(tuple((float(f"{e:.3g}"), float(f"{c:.3g}")) for e, c in part) for part in parts)))
+    return _rounded(
+        str(Form(*(tuple((float(f"{e:.3g}"), float(f"{c:.3g}")) for e, c in part) for part in parts)))
+    )
+
+
+def _rounded(text: str) -> str:
+    """The text with three digits of every number: sums of rounded ones have more."""
+    return re.sub(r"\d+\.\d{4,}", lambda number: f"{float(number[0]):.3g}", text)
 
 
 def _spread(pair: tuple[float | None, float | None], digits: int, missing: str = "-") -> str:

@@ -116,7 +116,7 @@ def noise(levels: Sequence[float], strong: Errors, weak: Errors, library: Librar
 def bounds(ours: WeakSystem, reference: WeakSystem, bound: EntryBounds) -> Figure:
     """Every entry's actual error against its bound; on the diagonal the bound would be attained."""
     actual = np.abs(ours.A - reference.A)
-    figure, ax = canvas(0.6, 0.75)
+    figure, ax = canvas(0.55)
     drawn = [j for j in range(len(ours.library)) if bound.A[:, j].any()]
     for j, color in zip(drawn, [*PALETTE, INK], strict=False):
         ax.loglog(bound.A[:, j], actual[:, j], ".", color=color, markersize=3.5)
@@ -130,7 +130,7 @@ def bounds(ours: WeakSystem, reference: WeakSystem, bound: EntryBounds) -> Figur
 
 def convergence(nodes: Sequence[int], errors: Errors, library: Library, order: float) -> Figure:
     """Relative quadrature error of every column against the nodes per axis, with a slope to compare."""
-    figure, ax = canvas(0.5, 0.75)
+    figure, ax = canvas(0.5)
     for j, term in enumerate(library):
         ax.loglog(nodes, errors[:, j], "o-", color=PALETTE[j], markersize=4, label=f"${term.latex}$")
     n = np.array(nodes, dtype=float)
@@ -142,7 +142,7 @@ def convergence(nodes: Sequence[int], errors: Errors, library: Library, order: f
 
 def rules(nodes: Sequence[int], errors: Mapping[str, Sequence[float]]) -> Figure:
     """Relative error of the worst column against the nodes per axis, for each quadrature rule."""
-    figure, ax = canvas(0.45, 0.75)
+    figure, ax = canvas(0.4)
     for color, (rule, values) in zip(PALETTE, errors.items(), strict=False):
         ax.loglog(nodes, values, "o-", color=color, markersize=4, label=rule)
     return _label_nodes(figure, ax, nodes)
