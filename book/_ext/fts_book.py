@@ -8,6 +8,7 @@ from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.fileutil import copy_asset
@@ -31,6 +32,9 @@ _MENDED = [
 ]
 # What a reader sees of a cell that only asserts.
 _CHECKED = "✓ checked"
+# Where words are defined, a word per entry of a list.
+_WORDS = Path("book/notation.md")
+_ENTRY = re.compile(r"^([\w ]+)\n: (.+?)[;.]$", re.M)
 # Code in a docstring, and what reStructuredText would read as markup.
 _CODE = re.compile(r"`([^`]+)`|[*|\\_`]")
 # What tex-chtml.js may ask for later: its fonts and the TeX packages it loads on first use.
@@ -45,6 +49,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("env-get-outdated", _find_outdated)
     app.connect("source-read", _key_cache)
     app.connect("source-read", _fold_checks)
+    app.connect("doctree-resolved", _explain_words)
     app.connect("html-page-context", _drop_thebe, priority=900)
     app.connect("autodoc-process-docstring", _read_as_plain_text)
     app.connect("build-finished", _copy_mathjax)
@@ -103,6 +108,27 @@ def _fold_checks(app: Sphinx, name: str, source: list[str]) -> None:
                 metadata["tags"].append("hide-input")
                 metadata["mystnb"] = {"code_prompt_show": _CHECKED, "code_prompt_hide": _CHECKED}
         source[0] = json.dumps(notebook)
+
+
+def _explain_words(app: Sphinx, doctree: nodes.document, name: str) -> None:
+    """Give the first use of a defined word in a chapter its definition, which shows under the pointer."""
+    if not str(app.env.doc2path(name)).endswith(".ipynb"):
+        return
+    words = dict(_ENTRY.findall((Path(app.srcdir) / _WORDS).read_text(encoding="utf-8")))
+    for paragraph in list(doctree.findall(nodes.paragraph)):
+        for text in list(paragraph.findall(nodes.Text)):
+            if isinstance(text.parent, nodes.paragraph | nodes.strong):
+                text.parent.replace(text, _explained(str(text), words))
+
+
+def _explained(text: str, words: dict[str, str]) -> list[nodes.Node]:
+    """The text with its definable words as abbreviations; these leave `words`."""
+    parts: list[nodes.Node] = []
+    while words and (use := re.search(rf"\b({'|'.join(words)})\b", text)):
+        meaning = words.pop(use[0]).replace("$", "")
+        parts += [nodes.Text(text[: use.start()]), nodes.abbreviation(use[0], use[0], explanation=meaning)]
+        text = text[use.end() :]
+    return [*parts, nodes.Text(text)]
 
 
 def _read_as_plain_text(

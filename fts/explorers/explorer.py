@@ -58,7 +58,8 @@ _NUMERICS = (
 _FRONT = (
     *("container", "terms", "engine", "palette", "charts", "share", "style", "frame", "view_selection"),
     *("view_path", "view_patches", "view_proposals", "view_adapter", "view_scrubber", "view_pool"),
-    *("view_sensors", "view_front", "view_bump", "supports", "view_noise", "view_experiments", "main"),
+    *("view_sensors", "view_front", "view_bump", "view_variation", "supports", "view_noise"),
+    *("view_experiments", "main"),
 )
 # Numbers per seed: up to 24 generation systems, one fit and seven validation systems, on three axes and time.
 _DRAWN = (24 + 1 + 7) * 4
@@ -177,6 +178,7 @@ class Explorer(anywidget.AnyWidget):
     references = traitlets.List(traitlets.Unicode()).tag(sync=True)
     key = traitlets.Unicode().tag(sync=True)
     heading = traitlets.Unicode().tag(sync=True)
+    first = traitlets.Dict().tag(sync=True)  # the answer at the values it opens with, where a page takes long
 
     def __init__(self, sources: Sequence[Payload], heading: str = "", key: str = "", **values: Any) -> None:
         if not sources:
@@ -240,11 +242,16 @@ class Explorer(anywidget.AnyWidget):
             raise traitlets.TraitError(f"choice {value}: there are {len(self.offered)} fields, from 0")
         return value
 
+    def answer(self) -> dict[str, Any]:
+        """What the page's worker would answer at the present values; empty where it answers at once."""
+        return {}
+
     def still(self) -> Figure:
         """The explorer as a figure at its present values, for print and for pages without JavaScript."""
         raise NotImplementedError
 
     def _ipython_display_(self) -> None:
+        self.first = self.answer()
         # Two outputs: the figure first, which the explorer hides once it stands.
         display(HTML(stills.as_html(self.still(), self.key, self.heading)))
         view = {"version_major": 2, "version_minor": 0, "model_id": self.model_id}

@@ -27,6 +27,8 @@ from fts.selection.selection import Refit, Selection
 from fts.svws import rule
 from fts.svws.select import prepare, problem_of, resolve_library
 from fts.weak import assembly
+from fts.weak.assembly import WeakSystem
+from fts.weak.test_functions import patch_centers, phases
 
 _FEW = 3  # modes an explorer begins with
 
@@ -47,11 +49,26 @@ class RuleExplorer(Explorer):
         return replace(self.source.params, **changed)
 
     @property
+    def roles(self) -> tuple[tuple[WeakSystem, ...], WeakSystem, tuple[WeakSystem, ...]]:
+        """Generation, fit and validation systems: the last two stay while more or fewer propose."""
+        params, usual = self.params, self.source.params.generation
+        systems = self.source.systems(replace(params, generation=max(params.generation, usual)))
+        kept = slice(usual + 1, usual + 1 + params.validation)
+        generation = (*systems[:usual], *systems[kept.stop :])[: params.generation]
+        return generation, systems[usual], systems[kept]
+
+    @property
     def selection(self) -> Selection:
         """Algorithm S1 in NumPy for the present values, with the paper's refit on the fit system."""
-        params = self.params
-        generation, fit, validation = rule.roles(self.source.systems(params), params)
-        return rule.choose(rule.generate(generation, params), fit, validation, params)
+        generation, fit, validation = self.roles
+        return rule.choose(rule.generate(generation, self.params), fit, validation, self.params)
+
+    @property
+    def pooled(self) -> Refit:
+        """Its terms refitted on the rows of all systems, with standard errors."""
+        generation, fit, validation = self.roles
+        training = (*generation, fit)
+        return refits.with_refits(self.selection, training, validation, self.params).refits["pooled"]
 
 
 class SelectionExplorer(RuleExplorer):
@@ -70,11 +87,18 @@ class SelectionExplorer(RuleExplorer):
         return replace(super().params, lam0=self.source.params.lam0 * self.lam0_factor)
 
     @property
-    def pooled(self) -> Refit:
-        """Its terms refitted on the rows of all systems, with standard errors."""
-        systems = self.source.systems(self.params)
-        params, cut = self.params, len(systems) - self.params.validation
-        return refits.with_refits(self.selection, systems[:cut], systems[cut:], params).refits["pooled"]
+    def redrawn(self) -> Float[np.ndarray, "draws J"]:
+        """The selected support's coefficients on the fit systems of all draws of patch grids."""
+        source, usual, support = self.source, self.source.params.generation, self.selection.xi != 0
+        d, rows = source.field.domain.dimension, []
+        for seed in SEEDS:
+            phase = phases(np.random.default_rng(seed), usual + 1, d)[usual]
+            system = assembly.assemble(source.field, source.library, source.geometry, phase)
+            rows.append(sparse.refit(system.A, system.b, support, self.ridge))
+        return np.array(rows)
+
+    def answer(self) -> dict[str, Any]:
+        return _selection_answer(self.selection, self.pooled)
 
     def still(self) -> Figure:
         return stills.selection(self.selection, self.source.info["label"])
@@ -95,14 +119,23 @@ class PathExplorer(RuleExplorer):
         params = self.params
         return rule.single(self.source.systems(params)[self.system - 1], self.lam0_factor, params)
 
-    def still(self) -> Figure:
-        params, source = self.params, self.source
-        system = source.systems(params)[self.system - 1]
+    def _along(self) -> tuple[np.ndarray, np.ndarray]:
+        """Thresholds, and the coefficients on unit columns at each."""
+        params = self.params
+        system = self.source.systems(params)[self.system - 1]
         normal = sparse.normalize(system.A, system.b)
         thresholds = params.lam0 * np.geomspace(1 / 32, 8, 97)
         values = [sparse.stlsq(normal, lam, params.ridge, params.max_iterations) for lam in thresholds]
+        return thresholds, np.array(values)
+
+    def answer(self) -> dict[str, Any]:
+        selection = _selection_answer(self.selection, self.pooled)
+        return {"along": self._along()[1].tolist(), "xi": self.single.xi.tolist(), "selection": selection}
+
+    def still(self) -> Figure:
+        params = self.params
         looked_at = params.lam0 * params.multipliers[0], params.lam0 * params.multipliers[-1]
-        return stills.path(source.library, thresholds, np.array(values), self.selection, looked_at)
+        return stills.path(self.source.library, *self._along(), self.selection, looked_at)
 
 
 class PatchExplorer(Explorer):
@@ -174,6 +207,19 @@ class ProposalsExplorer(Explorer):
         params = source.params
         return {"system": (1, params.generation), "threshold": (1, len(params.multipliers))}
 
+    def answer(self) -> dict[str, Any]:
+        params, source = self.source.params, self.source
+        systems = source.systems(params)
+        generation, fit, validation = rule.roles(systems, params)
+        candidates = rule.generate(generation, params)
+        every, chosen = (
+            _selection_answer(rule.choose(candidates, fit, validation, replace(params, tau=tau)))
+            for tau in (0.0, params.tau)
+        )
+        centers = patch_centers(source.field.domain, source.geometry, systems[self.system - 1].phase)
+        shown = {"every": every, "chosen": chosen, "centers": [axis.tolist() for axis in centers]}
+        return {"xi": self.proposal.xi.tolist(), **shown}
+
     @property
     def proposal(self) -> Selection:
         """The chosen proposal, in NumPy."""
@@ -193,7 +239,7 @@ class AdapterExplorer(Explorer):
     order = ("rank", "frame", "basis")
     view = traitlets.Unicode("adapter").tag(sync=True)
     rank = count(64, 0, 64, "Modes kept")
-    frame = number(0.5, 0.0, 1.0, 0.01, "Frame")
+    frame = number(0.5, 0.0, 1.0, 0.01, "Frame", play=True, stride=0.02)
     basis = traitlets.Enum(["principal", "trained"], "principal")
     basis.tag(sync=True, label="Modes", options=["principal", "trained"])
 
@@ -234,6 +280,41 @@ class AdapterExplorer(Explorer):
         space = [np.linspace(*ends) for ends in zip(domain.low, domain.high, counts, strict=True)]
         _, left, right = _modes(field, space, np.linspace(domain.t0, domain.t1, frames), self.basis)
         return stills.adapter(field, left, right)
+
+
+def _selection_answer(selection: Selection, pooled: Refit | None = None) -> dict[str, Any]:
+    """A traced selection as the page's worker answers (js/svws.js)."""
+    trace = selection.trace
+    assert trace is not None
+    candidates, winner = trace.candidates, trace.winner
+    rows = [
+        {
+            "index": index,
+            "support": list(candidates.supports[index]),
+            "count": candidates.counts[index],
+            "xi": trace.xi[row].tolist(),
+            "risks": trace.risks[row].tolist(),
+            "mu": float(trace.mu[row]),
+            "se": float(trace.se[row]),
+            "admissible": row in trace.admissible,
+        }
+        for row, index in enumerate(trace.eligible)
+    ]
+    refit = {} if pooled is None else {"pooled": {"xi": pooled.xi.tolist(), "se": pooled.deviation.tolist()}}
+    return refit | {
+        "supports": [list(support) for support in candidates.supports],
+        "counts": list(candidates.counts),
+        "pi": candidates.pi.tolist(),
+        "proposals": int(candidates.proposals.size),
+        "places": candidates.proposals.ravel().tolist(),
+        "stable": list(trace.stable),
+        "fallback": trace.fallback,
+        "rows": rows,
+        "bound": trace.bound,
+        "winner": winner,
+        "xi": selection.xi.tolist(),
+        "support": rows[winner]["support"],
+    }
 
 
 def _modes(

@@ -65,6 +65,10 @@ const run = {
     numerics.TASKS.load({ field: "f", bytes });
     return numerics.TASKS.svws({ ...question, field: "f" }, async () => {});
   },
+  task: async (name, question, bytes) => {
+    numerics.TASKS.load({ field: "f", bytes });
+    return numerics.TASKS[name]({ ...question, field: "f" }, async () => {});
+  },
   both: async (question, phase, bytes) => {
     numerics.TASKS.load({ field: "f", bytes });
     const selection = await numerics.TASKS.svws({ ...question, field: "f" }, async () => {});
@@ -255,6 +259,69 @@ def test_the_rule_agrees_whatever_its_parameters(node, rng: np.random.Generator,
     pooled = refits.with_refits(chosen, systems[:cut], systems[cut:], params).refits["pooled"]
     np.testing.assert_allclose(answer["pooled"]["xi"], pooled.xi, rtol=1e-4)
     np.testing.assert_allclose(answer["pooled"]["se"], pooled.deviation, rtol=1e-3)
+
+
+def _question(explorer, **more) -> dict:
+    """What the page asks for the explorer's present values (js/view_selection.js)."""
+    source = explorer.source
+    params = asdict(explorer.params) | {"usual": source.params.generation}
+    return {"library": source.info["library"], "weak": source.info["weak"], "params": params, **more}
+
+
+@pytest.mark.parametrize("view", ["selection", "path", "proposals"])
+def test_the_first_answer_is_the_pages(node, rng: np.random.Generator, view: str) -> None:
+    explorer = explore(_network(1, rng), _TERMS[1], view)
+    source, params = explorer.source, explorer.source.params
+    question = {"library": source.info["library"], "weak": source.info["weak"], "params": asdict(params)}
+    task = {"selection": "svws"}.get(view, view)
+    if view == "path":
+        question |= {
+            "index": 0,
+            "lam": params.lam0,
+            "lams": [params.lam0 * 2 ** (k / 12 - 5) for k in range(97)],
+        }
+    if view == "proposals":
+        question |= {"index": 0, "lam": params.multipliers[0] * params.lam0}
+    (page,) = node(("task", task, question, field_bytes(source.field)))
+    _same_values(explorer.answer(), page)
+
+
+def _same_values(ours, theirs) -> None:
+    """Every value of ours in theirs: counts and supports alike, numbers to the agreement of the languages."""
+    if isinstance(ours, dict):
+        for name, value in ours.items():
+            _same_values(value, theirs[name])
+    elif isinstance(ours, list):
+        for mine, other in zip(ours, theirs, strict=True):
+            _same_values(mine, other)
+    else:
+        assert ours == pytest.approx(theirs, rel=1e-3, abs=1e-6)
+
+
+@pytest.mark.parametrize("generation", [3, 12, 15])
+def test_fit_and_validation_stay_while_the_number_that_proposes_moves(
+    node, rng: np.random.Generator, generation: int
+) -> None:
+    explorer = explore(_network(1, rng), _TERMS[1])
+    fit, validation = explorer.roles[1:]
+    explorer.generation = generation
+    proposing, still_fit, still_validation = explorer.roles
+    assert len({system.phase.tobytes() for system in (*proposing, fit, *validation)}) == generation + 8
+    assert still_fit is fit or np.array_equal(still_fit.phase, fit.phase)
+    assert [s.phase.tolist() for s in still_validation] == [s.phase.tolist() for s in validation]
+    (page,) = node(("task", "svws", _question(explorer), field_bytes(explorer.source.field)))
+    _same_selection(page, explorer.selection)
+
+
+@pytest.mark.slow
+def test_other_draws_refit_as_in_python(node, rng: np.random.Generator) -> None:
+    explorer = explore(_network(1, rng), _TERMS[1])
+    support = np.flatnonzero(explorer.selection.xi).tolist()
+    question = _question(explorer, support=support, seeds=list(scripts.SEEDS))
+    (page,) = node(("task", "redrawn", question, field_bytes(explorer.source.field)))
+    np.testing.assert_allclose(page["coefficients"], explorer.redrawn, rtol=1e-4, atol=1e-9)
+    here = scripts.SEEDS.index(explorer.phase_seed)
+    np.testing.assert_allclose(explorer.redrawn[here], explorer.selection.xi, rtol=1e-9)
 
 
 @pytest.mark.parametrize("basis", ["principal", "trained"])

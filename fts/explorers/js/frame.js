@@ -92,6 +92,12 @@ export class Frame {
     }
     const { task, question } = this.view.question(this);
     this.root.setAttribute("aria-busy", "true");
+    const first = this.last ? null : this.firstAnswer();
+    if (first) {
+      this.last = first;
+      await this.draw();
+      this.root.dataset.first = performance.now().toFixed(0);
+    }
     // Only what takes long shows: a bar that flickers at every step tells nothing.
     const patience = setTimeout(() => this.progress(null), 150);
     try {
@@ -106,6 +112,13 @@ export class Frame {
     clearTimeout(patience);
     this.progress(1);
     this.root.setAttribute("aria-busy", "false");
+  }
+
+  /** What Python answered at the values the explorer opens with: it stands while the page computes the same. */
+  firstAnswer() {
+    const first = this.model.get("first");
+    if (!first || !Object.keys(first).length) return null;
+    return this.allControls().every(({ name }) => this.value(name) === this.begin[name]) ? first : null;
   }
 
   /** Ends when everything is in the page: some views ask for a picture first. */
@@ -210,8 +223,12 @@ export class Frame {
   player(control, input) {
     const play = make("button", { type: "button" }, "▶ Play"),
       next = make("button", { type: "button" }, "Step");
-    const move = () => this.set({ [control.name]: this.value(control.name) + control.step });
-    const last = () => this.value(control.name) >= this.range(control)[1];
+    const high = () => this.range(control)[1],
+      last = () => this.value(control.name) >= high();
+    const move = () => {
+      const value = this.value(control.name) + (control.stride ?? control.step);
+      this.set({ [control.name]: Math.min(high(), Number(value.toPrecision(12))) });
+    };
     let timer = null;
     const stop = () => {
       clearInterval(timer);
@@ -222,7 +239,7 @@ export class Frame {
       if (timer) return stop();
       if (last()) this.set({ [control.name]: this.range(control)[0] });
       play.textContent = "❚❚ Pause";
-      timer = setInterval(() => (last() || !this.root.isConnected ? stop() : move()), PACE);
+      timer = setInterval(() => (last() || !this.root.isConnected ? stop() : move()), control.pace ?? PACE);
     };
     next.onclick = () => {
       stop();

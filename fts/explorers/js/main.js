@@ -13,6 +13,7 @@ import { proposalsView } from "./view_proposals.js";
 import { scrubberView } from "./view_scrubber.js";
 import { selectionView } from "./view_selection.js";
 import { sensorsView } from "./view_sensors.js";
+import { variationView } from "./view_variation.js";
 
 const VIEWS = {
   selection: selectionView,
@@ -26,6 +27,7 @@ const VIEWS = {
   noise: noiseView,
   front: frontView,
   bump: bumpView,
+  variation: variationView,
   experiments: experimentsView,
 };
 

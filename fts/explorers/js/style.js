@@ -33,12 +33,15 @@ html[data-theme="dark"] .fts-explorer, body[data-jp-theme-light="false"] .fts-ex
 .fts-tile { text-align: center; font-size: 12px; font-variant-numeric: tabular-nums; }
 .fts-tile :is(svg, canvas) { display: block; width: 100%; height: auto; border: 1px solid var(--fts-line); image-rendering: pixelated; }
 .fts-tile.fts-off { color: var(--fts-soft); } .fts-tile.fts-off :is(svg, canvas) { opacity: .4; } .fts-tile.fts-kept canvas { border-color: var(--fts-blue); box-shadow: 0 0 0 1px var(--fts-blue); }
-.fts-drag { cursor: grab; touch-action: pan-y; } .fts-drag:active { cursor: grabbing; }
+.fts-drag { cursor: grab; touch-action: none; } .fts-drag:active { cursor: grabbing; }
 .fts-body { display: flex; flex-direction: column; }
 .fts-readout { min-height: 1.5em; font-size: .85rem; font-variant-numeric: tabular-nums; }
 .fts-control button { grid-column: 1 / -1; justify-self: start; margin: .1rem 0 .3rem; }
 .fts-player { grid-column: 1 / -1; display: flex; gap: .5rem; } .fts-player button { margin: .1rem 0 .3rem; }
 .fts-cell { cursor: pointer; }
+.fts-node { transition: transform .7s; } .fts-appears { animation: fts-appears .7s; } @keyframes fts-appears { from { opacity: 0; } }
+@media (prefers-reduced-motion: reduce) { .fts-node { transition: none; } .fts-appears { animation: none; } }
+.fts-more summary { cursor: pointer; color: var(--fts-soft); width: fit-content; }
 .fts-terms { display: flex; flex-wrap: wrap; gap: .3rem .4rem; margin: .2rem 0 .3rem; }
 .fts-term { border: 1px solid var(--fts-line); border-radius: 1rem; padding: 0 .6rem; font: 1rem/1.6 "Times New Roman", Times, serif; transition: color .2s, border-color .2s, background-color .2s; }
 .fts-term.fts-on { color: var(--fts-page); background: var(--fts-green); border-color: var(--fts-green); } .fts-term.fts-wrong { color: var(--fts-orange); border-color: var(--fts-orange); } .fts-term.fts-off { color: var(--fts-soft); }

@@ -2,6 +2,13 @@
 
 import { normalize, physical, residual, solveOn, stlsq } from "./sparse.js";
 
+/** Places in the row of drawn phases, by role: further generation systems come last, so that those that fit and
+ * validate stay when `generation` is moved away from its `usual` number. */
+export function placesOfRoles({ generation, validation, usual = generation }) {
+  const proposing = Array.from({ length: generation }, (_, i) => (i < usual ? i : i + 1 + validation));
+  return [...proposing, ...Array.from({ length: 1 + validation }, (_, i) => usual + i)];
+}
+
 /** The selection on systems in the order of their roles: generation, fit, validation. */
 export function selectFrom(systems, params) {
   const generation = systems.slice(0, params.generation);

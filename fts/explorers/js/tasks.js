@@ -6,8 +6,8 @@ import { integrate } from "./forward.js";
 import { GaussianField } from "./gaussian.js";
 import { fieldModes, reconstruct, relativeError } from "./modes.js";
 import { drawnPhases } from "./phases.js";
-import { normalize, physical, residual, stlsq } from "./sparse.js";
-import { selectFrom } from "./svws.js";
+import { normalize, physical, residual, solveOn, stlsq } from "./sparse.js";
+import { placesOfRoles, selectFrom } from "./svws.js";
 import { assemble, patchCenters } from "./weak.js";
 
 const fields = new Map();
@@ -42,12 +42,14 @@ export const TASKS = {
     const x = stlsq(normal, question.lam, params.ridge, params.max_iterations);
     const xi = physical(normal, x),
       rest = residual(system, xi);
+    const every = solveOn(normal, Array.from(normal.norms.keys()), params.ridge);
     const centers = centersOf(question, question.phase),
       support = Array.from(xi).flatMap((value, j) => (value ? [j] : []));
     return {
       A: system.A,
       b: system.b,
       norms: normal.norms,
+      largest: Math.max(...every.map(Math.abs)),
       x,
       xi,
       centers,
@@ -60,6 +62,20 @@ export const TASKS = {
   /** The whole of Algorithm S1, a step of progress per weak system. */
   async svws(question, step) {
     return selected(await systemsFor(question, step), question);
+  },
+
+  /** Coefficients of a support on the fit systems of other draws of patch grids, one row per draw. */
+  async redrawn({ seeds, support, ...question }, step) {
+    const { params } = question,
+      place = params.usual ?? params.generation;
+    const phases = seeds.map((seed) => drawnPhases(seed, place + 1, fields.get(question.field).dimension)[place]);
+    const all = await systemsAt(question, phases, step);
+    return {
+      coefficients: all.map((system) => {
+        const normal = (system.normal ??= normalize(system));
+        return Array.from(physical(normal, solveOn(normal, support, params.ridge)));
+      }),
+    };
   },
 
   /** Normalized STLSQ coefficients along the thresholds on one of the systems, and the selection on all of them. */
@@ -88,7 +104,7 @@ export const TASKS = {
       system = all[index];
     const normal = (system.normal ??= normalize(system));
     const x = stlsq(normal, question.lam, params.ridge, params.max_iterations);
-    const phase = drawnPhases(params.phase_seed, index + 1, fields.get(question.field).dimension)[index];
+    const phase = phasesOf(question)[index];
     const centers = centersOf(question, phase);
     return {
       xi: Array.from(physical(normal, x)),
@@ -123,17 +139,22 @@ export const TASKS = {
 
 /** The selection on all systems, and the refit of its support on all their rows with standard errors. */
 function selected(systems, question) {
-  const { params } = question,
-    found = selectFrom(systems, params);
-  const phases = drawnPhases(params.phase_seed, systems.length, fields.get(question.field).dimension);
+  const found = selectFrom(systems, question.params);
   return {
     ...found,
     pooled: pooled(
       systems,
-      phases.map((phase) => centersOf(question, phase)),
+      phasesOf(question).map((phase) => centersOf(question, phase)),
       found.support,
     ),
   };
+}
+
+/** The phase of every system, in the order of their roles. */
+function phasesOf({ field, params }) {
+  const places = placesOfRoles(params);
+  const drawn = drawnPhases(params.phase_seed, 1 + Math.max(...places), fields.get(field).dimension);
+  return places.map((place) => drawn[place]);
 }
 
 function centersOf({ field, weak }, phase) {
@@ -142,15 +163,16 @@ function centersOf({ field, weak }, phase) {
 
 /** R_g + 1 + R_v systems with the phases of the seed, in the order of their roles. */
 async function systemsFor(question, step) {
-  const { params } = question,
-    count = params.generation + 1 + params.validation;
-  const phases = drawnPhases(params.phase_seed, count, fields.get(question.field).dimension);
+  return systemsAt(question, phasesOf(question), step);
+}
+
+async function systemsAt(question, phases, step) {
   const all = [];
   for (const phase of phases) {
     const known = systems.size;
     all.push(systemFor(question, phase));
     // A kept system takes no time: only those just built are worth a pause for cancelling and progress.
-    if (systems.size !== known || systems.size === KEPT) await step(all.length / count);
+    if (systems.size !== known || systems.size === KEPT) await step(all.length / phases.length);
   }
   return all;
 }

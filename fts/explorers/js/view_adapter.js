@@ -10,6 +10,7 @@ const SHAPES = { 1: [240, 161], 2: [49, 49, 61] };
 
 export function adapterView() {
   return {
+    resetLabel: "All modes",
     question: (frame) => ({
       task: "modes",
       question: {

@@ -29,6 +29,7 @@ export function patchesView() {
       const { info } = frame;
       frame.say(
         sentence(info, answer.xi, "STLSQ on this system") +
+          emptyBecause(frame, answer) +
           errors(info, answer.pooled, "Least squares on its terms") +
           `<div class="fts-soft">Relative residual ‖Aξ − b‖²/‖b‖² = ${general(answer.risk)} on ${answer.b.length} patches. Under each column below: its coefficient on unit columns, which λ is compared with.</div>`,
         equationText(info.library, answer.xi),
@@ -54,6 +55,13 @@ export function patchesView() {
       paintTiles(frame, drawn.tiles, answer);
     },
   };
+}
+
+/** Why no term is left, where none is: the threshold is absolute, and smaller patches make shorter columns. */
+function emptyBecause(frame, { xi, largest }) {
+  if (xi.some((each) => each)) return "";
+  const lam = frame.info.svws.lam0 * frame.value("lam0_factor");
+  return `<div>With all terms the largest coefficient on unit columns is ${general(largest)}, and λ = ${general(lam)} drops it. λ is an absolute threshold: smaller patches make shorter columns, so their coefficients on unit columns are smaller, whatever the noise. Lower λ with them.</div>`;
 }
 
 function systemQuestion(frame) {

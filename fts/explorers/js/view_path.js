@@ -29,10 +29,13 @@ export function pathView() {
     draw(frame, answer) {
       const { info } = frame,
         lam = general(info.svws.lam0 * frame.value("lam0_factor"));
+      const open = frame.result.querySelector(".fts-more")?.open ? " open" : "";
       frame.say(
         sentence(info, answer.xi, `STLSQ, one system, λ = ${lam}`) +
-          sentence(info, answer.selection.xi, "SVWS, all systems") +
-          errors(info, answer.selection.pooled, "Its terms on the rows of all systems"),
+          `<details class="fts-more"${open}><summary>Beside it, SVWS on all systems</summary>` +
+          sentence(info, answer.selection.xi, "SVWS") +
+          errors(info, answer.selection.pooled, "Its terms on the rows of all systems") +
+          "</details>",
         equationText(info.library, answer.xi),
       );
       frame.root.dataset.svws = equationText(info.library, answer.selection.xi);

@@ -1,11 +1,18 @@
 // Explorer 1: stability-validated weak selection, every intermediate of the rule.
 
 import { axes, label, line, scale, svg, termSvg } from "./charts.js";
+import { ask } from "./engine.js";
 import { equationHtml, equationText, general, signed, termHtml } from "./terms.js";
 
 const ROWS = 10;
+// Coefficients below this share of the true ones are called attenuated.
+const ATTENUATED = 0.9;
+// Milliseconds of rest before the page looks at other draws.
+const PATIENCE = 400;
 
 export function selectionView() {
+  const draws = new Map();
+  let waiting = null;
   return {
     question: (frame) => ({ task: "svws", question: svwsQuestion(frame) }),
     shown: shownRule,
@@ -18,7 +25,23 @@ export function selectionView() {
       );
       const width = frame.width,
         half = width >= 640 ? (width - 13) / 2 : width;
-      frame.figure.innerHTML = recurrence(frame, answer, half) + risks(frame, answer, half);
+      const above = recurrence(frame, answer, half) + risks(frame, answer, half);
+      const question = redrawnQuestion(frame, answer),
+        key = JSON.stringify([frame.info.key, question]);
+      const show = () => {
+        frame.figure.innerHTML = above + scatter(frame, answer, draws.get(key) ?? [], frame.width);
+        frame.root.dataset.draws = draws.get(key)?.length ?? 0;
+      };
+      show();
+      // What Python answered first is not asked about; and a hand on a slider comes before the draws.
+      if (draws.has(key) || answer.milliseconds === undefined || !answer.support.length) return;
+      clearTimeout(waiting);
+      waiting = setTimeout(async () => {
+        const drawn = await ask(`${frame.asker} redrawn`, frame.source, "redrawn", question);
+        if (!drawn) return;
+        draws.set(key, drawn.coefficients);
+        if (frame.last === answer) show();
+      }, PATIENCE);
     },
   };
 }
@@ -28,6 +51,8 @@ export function svwsQuestion(frame) {
   const { info } = frame,
     params = { ...info.svws, lam0: info.svws.lam0 * frame.value("lam0_factor") };
   for (const name of ["tau", "generation", "phase_seed", "ridge"]) params[name] = frame.value(name) ?? params[name];
+  // The systems that fit and validate stay while the number of those that propose changes.
+  params.usual = info.svws.generation;
   return { library: info.library, weak: info.weak, params };
 }
 
@@ -70,8 +95,8 @@ function verdict(info, xi) {
     missing = [],
     { truth } = info;
   info.library.forEach((term, j) => {
-    if (xi[j] !== 0 && truth[j] === 0) extra.push(term.name);
-    if (xi[j] === 0 && truth[j] !== 0) missing.push(term.name);
+    if (xi[j] !== 0 && truth[j] === 0) extra.push(termHtml(term.body));
+    if (xi[j] === 0 && truth[j] !== 0) missing.push(termHtml(term.body));
   });
   const off = Math.hypot(...truth.map((value, j) => value - xi[j])) / Math.hypot(...truth);
   if (!extra.length && !missing.length)
@@ -87,6 +112,66 @@ function why(answer) {
   const admitted = answer.rows.filter((row) => row.admissible).length;
   const first = answer.fallback ? "No support was stable, so all were compared. " : "";
   return `<div class="fts-soft">${first}${answer.proposals} proposals, ${many(answer.supports.length, "distinct support")}; ${answer.rows.length} within the stable terms, ${admitted} within one standard error of the lowest risk. The smallest of these wins.</div>`;
+}
+
+/** The support's coefficients where the patches of the fit system lie elsewhere: seeds of the draws offered. */
+function redrawnQuestion(frame, { support }) {
+  const { library, weak, params } = svwsQuestion(frame),
+    { low, high } = frame.controls.find(({ name }) => name === "phase_seed");
+  const { usual, ridge } = params;
+  const seeds = Array.from({ length: high - low + 1 }, (_, i) => low + i);
+  return { library, weak, params: { usual, ridge }, seeds, support };
+}
+
+/** Every selected coefficient over the draws: as a share of the true one where it is known, else of the present one. */
+function scatter(frame, answer, drawn, width) {
+  const { info } = frame,
+    { support, xi } = answer;
+  if (!support.length) return "";
+  const step = 24,
+    top = 40,
+    height = top + step * support.length + 40,
+    unit = (j) => info.truth?.[j] || xi[j];
+  const shares = support.map((j) => drawn.map((row) => row[j] / unit(j))),
+    now = support.map((j) => xi[j] / unit(j)),
+    all = [0, 1.1, ...now, ...shares.flat()];
+  const box = { left: 74, right: width - 14, top: top - 8, bottom: height - 40 },
+    x = scale(Math.min(...all), Math.max(...all), box.left, box.right, { count: 6 });
+  const known = Boolean(info.truth),
+    unitName = known ? "coefficient / true coefficient" : "coefficient / the present one";
+  let body = axes(
+    x,
+    Object.assign((v) => v, { ticks: [] }),
+    box,
+    unitName,
+  );
+  body += label(
+    4,
+    12,
+    `refitted on the fit systems of ${drawn.length || "all"} draws (dot: this draw)`,
+    "start",
+    "name",
+  );
+  body += `<path d="M${x(1)} ${box.top}V${box.bottom}" stroke="var(--fts-soft)" stroke-dasharray="4 3"/>`;
+  support.forEach((j, i) => {
+    const y = top + step * i + 6;
+    body += label(box.left - 8, y + 4, termSvg(info.library[j].body), "end");
+    for (const share of shares[i])
+      body += `<path d="M${x(share)} ${y - 7}v14" stroke="var(--fts-ink)" stroke-width="1.5" opacity=".55" data-tip="${info.library[j].name}: ${general(share * unit(j))} on the fit system of one draw"/>`;
+    body += `<circle cx="${x(now[i])}" cy="${y}" r="5" fill="var(--fts-blue)" data-tip="${info.library[j].name}: ${general(xi[j])}, ${general(now[i])} of ${known ? "the true one" : "itself"}"/>`;
+  });
+  const said = spreadOf(shares.flat(), known);
+  return `<div class="fts-scatter">${svg(width, height, body, `Coefficients of the selected terms over draws of the patch grids. ${said}`)}<div class="fts-soft">${said}</div></div>`;
+}
+
+function spreadOf(shares, known) {
+  if (!shares.length) return "";
+  const [low, high] = [Math.min(...shares), Math.max(...shares)].map(general);
+  const middle = [...shares].sort((a, b) => a - b)[shares.length >> 1];
+  const range = `Over the draws: ${low} to ${high} of ${known ? "the true coefficients" : "the present ones"}.`;
+  return known && middle < ATTENUATED
+    ? `${range} <strong>Attenuation</strong>: errors of the field shrink the coefficients, on every draw of the patches.`
+    : range;
 }
 
 function many(n, what) {

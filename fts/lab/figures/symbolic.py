@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib import pyplot as plt
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fts.lab.studies import published
@@ -20,66 +19,9 @@ from fts.problems.trajectories import simulate
 from fts.symbolic.families import POWER_LAW, Form, canonical
 from fts.symbolic.search import SYMBOLIC, SearchResult
 from fts.symbolic.select import SymbolicSelection
-from fts.symbolic.trees import Tree, TreeParams, crossover, mutate, read, replace_subtree, subtrees
+from fts.symbolic.trees import read
 
 _MOST = 12  # families shown of a pool
-
-
-def variation(first: str, second: str, rng: np.random.Generator) -> Figure:
-    """Two trees, their child by crossover and its mutant; what came from elsewhere is in color."""
-    params = TreeParams()
-    parent, other = read(first), read(second)
-    child = next(
-        new
-        for new in iter(lambda: crossover(parent, other, params, rng), None)
-        if new not in (parent, other) and new.nodes == parent.nodes
-    )
-    mutant = next(new for new in iter(lambda: mutate(child, params, rng), None) if new.nodes == child.nodes)
-    figure, panels = panel_row(4, 0.28)
-    titles = ("parent", "other parent", "crossover", "mutation")
-    marked = ((), (), _replaced(parent, child), _replaced(child, mutant))
-    for ax, tree, title, places in zip(panels, (parent, other, child, mutant), titles, marked, strict=True):
-        _draw_tree(ax, tree, places)
-        ax.set_title(title, fontsize=9)
-    return figure
-
-
-def _replaced(before: Tree, after: Tree) -> tuple[int, ...]:
-    """Places of the smallest subtree of `after` that stands where `before` had another."""
-    parts = list(subtrees(after))
-    same = [
-        i for i in range(before.nodes) if i < len(parts) and replace_subtree(before, i, parts[i]) == after
-    ]
-    last = max(same)
-    return tuple(range(last, last + parts[last].nodes))
-
-
-def _node_text(node: Tree) -> str:
-    if node.parts:
-        return node.op
-    return {"u": "$u$", "c": f"{node.value:.2g}"}.get(node.op, f"$u^{{{node.value:.2g}}}$")
-
-
-def _draw_tree(ax: Axes, tree: Tree, marked: Sequence[int]) -> None:
-    """Leaves side by side, every operator above the middle of its parts."""
-    leaves, number = iter(range(tree.nodes)), iter(range(tree.nodes))
-
-    def place(node: Tree, depth: int) -> float:
-        index = next(number)
-        across = [place(part, depth + 1) for part in node.parts]
-        x = sum(across) / len(across) if across else float(next(leaves))
-        color = PALETTE[1] if index in marked else PALETTE[0]
-        for end in across:
-            ax.plot((x, end), (-depth - 0.2, -depth - 0.8), color=INK, linewidth=1)
-        round_box = {"boxstyle": "round,pad=0.3", "facecolor": "none", "edgecolor": color}
-        ax.text(
-            x, -depth, _node_text(node), ha="center", va="center", fontsize=8, color=color, bbox=round_box
-        )
-        return x
-
-    place(tree, 0)
-    ax.set(xlim=(-0.7, max(2, (tree.nodes + 1) // 2) - 0.3), ylim=(-2.6, 0.5))
-    ax.axis("off")
 
 
 def evolution(searches: Sequence[SearchResult]) -> Figure:
