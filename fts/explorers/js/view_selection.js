@@ -170,7 +170,7 @@ function spreadOf(shares, known) {
   const middle = [...shares].sort((a, b) => a - b)[shares.length >> 1];
   const range = `Over the draws: ${low} to ${high} of ${known ? "the true coefficients" : "the present ones"}.`;
   return known && middle < ATTENUATED
-    ? `${range} <strong>Attenuation</strong>: errors of the field shrink the coefficients, on every draw of the patches.`
+    ? `${range} <strong>Attenuation</strong>: errors of the field shrink them; the median is ${general(middle)}.`
     : range;
 }
 
