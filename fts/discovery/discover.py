@@ -27,6 +27,7 @@ from fts.discovery.evidence import (
     extend_systems,
     gather,
 )
+from fts.discovery.instruments import fit_without_outliers
 from fts.discovery.trajectory_test import judge_by_trajectory, missing_terms_reason, widened
 from fts.discovery.verdict import MORE_SAMPLES, Verdict, not_identifiable, state_verdict, with_reasons
 from fts.domain import Domain
@@ -34,7 +35,7 @@ from fts.equations.equation import Equation
 from fts.equations.sympy_form import to_sympy
 from fts.fields.frozen import FrozenField
 from fts.fields.varying import Curve
-from fts.fitting import Fit, Recipe, fit_posterior
+from fts.fitting import Fit, Recipe
 from fts.io.readers import is_dataset, is_table, read_samples
 from fts.kernel.closed_form import one_thread
 from fts.kernel.separable import BAR_DELAY
@@ -76,6 +77,7 @@ class Discovery:
     prepared: Prepared | None = dataclasses.field(default=None, repr=False)
     evidence: Evidence | None = dataclasses.field(default=None, repr=False)
     comparison: Comparison | None = dataclasses.field(default=None, repr=False)
+    notes: tuple[str, ...] = ()  # what was done about samples and instruments that err
 
     @property
     def identified(self) -> bool:
@@ -211,7 +213,8 @@ class Discovery:
         }
         for name, curve in ({} if self.selection is None else self.selection.curves).items():
             terms[name] = {"curve": curve.as_dict()}
-        return {"equation": str(self.equation), "terms": terms, "verdict": self.verdict.as_dict()}
+        answer = {"equation": str(self.equation), "terms": terms, "verdict": self.verdict.as_dict()}
+        return answer | ({"notes": list(self.notes)} if self.notes else {})
 
     def __repr__(self) -> str:
         return f"<Discovery: {validation.shortened(str(self).splitlines()[0])}>"
@@ -221,7 +224,7 @@ class Discovery:
         if self.selection and self.selection.method == "two fields":
             lines.append("  selected by two fields of disjoint halves of the samples")
         lines += [f"  {name}: {text}" for name, text in self._values().items()]
-        lines += [f"- {reason}" for reason in self.verdict.reasons]
+        lines += [f"- {line}" for line in (*self.notes, *self.verdict.reasons)]
         rivals, of = self.verdict.rivals, self.verdict.of
         lines += [f"rival: {each.equation}  (leaves {each.risk:.2g} of {of})" for each in rivals]
         return "\n".join(lines)
@@ -229,7 +232,7 @@ class Discovery:
     def _repr_markdown_(self) -> str:
         lines = [f"**{self.verdict.status.capitalize()}.** ${self.equation.latex}$", ""]
         lines += [f"- `{name}`: {text}" for name, text in self._values().items()]
-        lines += [f"- {reason}" for reason in self.verdict.reasons]
+        lines += [f"- {line}" for line in (*self.notes, *self.verdict.reasons)]
         lines += [f"- rival: ${each.equation.latex}$, leaves {each.risk:.2g}" for each in self.verdict.rivals]
         return "\n".join(lines)
 
@@ -263,11 +266,11 @@ def discover(
         # Before the fit: a misspelt term should not be waited for.
         terms = resolve_library(library if library is not None else DEFAULT_LIBRARIES[dimension])
         terms.check_dimension(dimension)
-        fit = fit_posterior(observations, recipe, progress=progress)
+        fit, instruments = fit_without_outliers(observations, recipe, progress=progress)
         ready = prepare(fit.field, terms)
     except InsufficientData as error:
         return refusal(error, observations)
-    return _judge(fit, ready, params, progress=progress)
+    return replace(_judge(fit, ready, params, progress=progress), notes=instruments.notes)
 
 
 def refusal(reason: InsufficientData, observations: Observations | None = None) -> Discovery:

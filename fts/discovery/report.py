@@ -61,7 +61,7 @@ def _part(result: Discovery) -> str:
     verdict = result.verdict.status.capitalize()
     of = result.verdict.of
     rivals = [f"rival: {each.equation} (leaves {each.risk:.2g} of {of})" for each in result.verdict.rivals]
-    doubts = "".join(f"<li>{html.escape(line)}</li>" for line in (*result.doubts, *rivals))
+    doubts = "".join(f"<li>{html.escape(line)}</li>" for line in (*result.notes, *result.doubts, *rivals))
     count = "too few" if result.observations is None else f"{len(result.observations):,}"
     return (
         f"<h1>{html.escape(heading)}</h1>\n"

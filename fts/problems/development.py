@@ -169,7 +169,7 @@ GRAMMAR: dict[str, dict[str, int]] = {
 _LINEAR = ("advection-diffusion", "heat", "dispersion", "hyperdiffusion")
 _KINDS: dict[Kind, float] = {"complete": 0.7, "missing term": 0.15, "little content": 0.15}
 NOISES = (0.0, 0.01, 0.05, 0.1, 0.2)
-_GRID, _FRAMES, _DRAWN_STEPS = 128, 121, 10
+DRAWN_GRID, DRAWN_FRAMES, DRAWN_STEPS = 128, 121, 10
 # A trajectory is kept when its upper modes are this small, and its state neither explodes nor dies.
 _RESOLVED, _LARGEST, _LEAST = 1e-5, 5.0, 0.15
 _ATTEMPTS = 200
@@ -198,14 +198,14 @@ def draw(seed: int, library: tuple[str, ...]) -> DrawnProblem:
         length = 2 * np.pi
         with np.errstate(all="ignore"):  # some explode, and are drawn again
             if family == "Kuramoto-Sivashinsky":
-                truth, u, length, duration = _chaotic(rng)
+                truth, u, length, duration = chaotic(rng)
             else:
-                truth, u, duration = _transient(rng, family, 2 if kind == "little content" else 8)
-        if _usable(u):
+                truth, u, duration = transient(rng, family, 2 if kind == "little content" else 8)
+        if usable(u):
             break
     else:
         raise ValueError(f"seed {seed} gave no usable trajectory in {_ATTEMPTS} attempts: take another")
-    truth, u, length, duration = _in_units(rng, truth, u, length, duration)
+    truth, u, length, duration = in_units(rng, truth, u, length, duration)
     names = [str(term) for term in truth.terms]
     offered = tuple(dict.fromkeys((*library, *names)))
     if kind == "missing term":
@@ -215,10 +215,10 @@ def draw(seed: int, library: tuple[str, ...]) -> DrawnProblem:
     return DrawnProblem(seed, family, kind, layout, truth, offered, observations)
 
 
-def _transient(rng: np.random.Generator, family: str, modes: int) -> tuple[Equation, np.ndarray, float]:
+def transient(rng: np.random.Generator, family: str, modes: int) -> tuple[Equation, np.ndarray, float]:
     """A random smooth state under an equation whose terms are of like size on it."""
     highest = int(rng.integers(1, 3)) if modes == 2 else int(rng.integers(3, modes + 1))
-    x = 2 * np.pi * np.arange(_GRID) / _GRID
+    x = 2 * np.pi * np.arange(DRAWN_GRID) / DRAWN_GRID
     k = np.arange(1, highest + 1)
     amplitude = rng.standard_normal((2, highest)) / (1 + (k / 3) ** 2)
     u = amplitude[0] @ np.cos(np.outer(k, x)) + amplitude[1] @ np.sin(np.outer(k, x))
@@ -235,31 +235,31 @@ def _transient(rng: np.random.Generator, family: str, modes: int) -> tuple[Equat
     truth = Equation(tuple(terms), values)
     rate = sum(c * strong(term, partial) for term, c in zip(terms, values, strict=True))
     duration = float(rng.uniform(0.6, 2.0) * u.std() / np.std(rate))
-    return truth, evolve(truth, u, 2 * np.pi, _FRAMES, duration, _DRAWN_STEPS), duration
+    return truth, evolve(truth, u, 2 * np.pi, DRAWN_FRAMES, duration, DRAWN_STEPS), duration
 
 
-def _chaotic(rng: np.random.Generator) -> tuple[Equation, np.ndarray, float, float]:
+def chaotic(rng: np.random.Generator) -> tuple[Equation, np.ndarray, float, float]:
     """Kuramoto-Sivashinsky on its attractor: several unstable waves, a few of their lifetimes."""
     length, duration = float(rng.uniform(25, 50)), float(rng.uniform(15, 40))
     terms = tuple(parse_term(name) for name in GRAMMAR["Kuramoto-Sivashinsky"])
     truth = Equation(terms, [-rng.uniform(0.7, 1.3), -rng.uniform(0.9, 1.2), -rng.uniform(0.8, 1.1)])
-    start = rng.standard_normal(_GRID)
-    smooth = np.fft.irfft(np.fft.rfft(start) * (np.arange(_GRID // 2 + 1) < 6), n=_GRID)
+    start = rng.standard_normal(DRAWN_GRID)
+    smooth = np.fft.irfft(np.fft.rfft(start) * (np.arange(DRAWN_GRID // 2 + 1) < 6), n=DRAWN_GRID)
     settled = evolve(truth, smooth - smooth.mean(), length, 2, 60.0, 1200)[:, -1]
-    return truth, evolve(truth, settled, length, _FRAMES, duration, _DRAWN_STEPS), length, duration
+    return truth, evolve(truth, settled, length, DRAWN_FRAMES, duration, DRAWN_STEPS), length, duration
 
 
-def _usable(u: np.ndarray) -> bool:
+def usable(u: np.ndarray) -> bool:
     if not np.isfinite(u).all():
         return False
     tail = np.abs(np.fft.rfft(u, axis=0))
-    resolved = tail[_GRID // 3 :].max() <= _RESOLVED * tail[1:].max()
+    resolved = tail[DRAWN_GRID // 3 :].max() <= _RESOLVED * tail[1:].max()
     deviation = (u - u[:, :1].mean()).std(axis=0)
     least, largest = _LEAST * deviation[0], _LARGEST * deviation[0]
     return bool(resolved and deviation.max() <= largest and deviation[-1] >= least)
 
 
-def _in_units(
+def in_units(
     rng: np.random.Generator, truth: Equation, u: np.ndarray, length: float, duration: float
 ) -> tuple[Equation, np.ndarray, float, float]:
     """The same problem in other units of length, time and value, each up to ten times larger or smaller."""
@@ -282,25 +282,27 @@ def _measure(
     if rng.random() < 0.25:  # a window of the field, which is not periodic
         low = float(rng.uniform(0, 0.3)) * length
         high, periodic = low + float(rng.uniform(0.5, 0.7)) * length, False
-    times = np.linspace(0, duration, _FRAMES)
+    times = np.linspace(0, duration, DRAWN_FRAMES)
     if layout == "scattered":
         count = int(np.exp(rng.uniform(np.log(500), np.log(2500))))
-        x, frame = np.sort(rng.uniform(low, high, count)), rng.integers(0, _FRAMES, count)
+        x, frame = np.sort(rng.uniform(low, high, count)), rng.integers(0, DRAWN_FRAMES, count)
     else:
         if layout == "sensors":
-            frames = np.unique(np.linspace(0, _FRAMES - 1, int(rng.integers(30, _FRAMES + 1))).astype(int))
+            frames = np.unique(
+                np.linspace(0, DRAWN_FRAMES - 1, int(rng.integers(30, DRAWN_FRAMES + 1))).astype(int)
+            )
             positions = np.sort(rng.uniform(low, high, int(rng.integers(16, 65))))
         else:
-            frames = np.sort(rng.permutation(_FRAMES)[: int(rng.integers(12, 41))])
+            frames = np.sort(rng.permutation(DRAWN_FRAMES)[: int(rng.integers(12, 41))])
             positions = low + (high - low) * np.arange(96) / (96 if periodic else 95)
         x, frame = np.repeat(positions, frames.size), np.tile(frames, positions.size)
-    y = _interpolated(u, x / length, frame)
+    y = interpolated(u, x / length, frame)
     y = y + noise * u.std() * rng.standard_normal(y.size)
     domain = Domain((low,), (high,), 0.0, duration, (periodic,))
     return layout, Observations(x[:, None], times[frame], y, domain, noise=noise, source="drawn")
 
 
-def _interpolated(u: Float[np.ndarray, "nx nt"], x: np.ndarray, frame: np.ndarray) -> np.ndarray:
+def interpolated(u: Float[np.ndarray, "nx nt"], x: np.ndarray, frame: np.ndarray) -> np.ndarray:
     """u between its grid points by its Fourier series; x in units of the period."""
     spectrum = np.fft.rfft(u, axis=0) / len(u)
     spectrum[1:-1] *= 2

@@ -1,7 +1,8 @@
 """A system of equations on axes that close on themselves -> its solution from a random smooth state.
 
 The texts of the equations are their only statement: `solve_system` integrates what they say, by Fourier
-differentiation without aliased products and an eighth-order Runge-Kutta rule at tight tolerance.
+differentiation without aliased products and an eighth-order Runge-Kutta rule at tight tolerance;
+`evolve_system` carries linear terms exactly, which stiff ones need.
 """
 
 import ast
@@ -17,12 +18,15 @@ from jaxtyping import Float
 from scipy.integrate import solve_ivp
 
 from fts.domain import Domain
+from fts.equations.integration import stepper
 from fts.observations import require_finite
 
 _RELATIVE, _ABSOLUTE = 1e-10, 1e-12
 # Step times the largest rate, half of what is stable: at the limit decayed modes keep errors.
 _STABLE = 3.0
 _POWER_ITERATIONS, _NUDGE = 20, 1e-6
+# A state that grew by this factor has exploded.
+_LARGEST = 1e3
 Values = Float[np.ndarray, "..."]
 
 
@@ -130,15 +134,36 @@ class Torus:
 
     def multiplied(self, u: Values, symbol: np.ndarray) -> Values:
         """The modes of u, without the upper third, times a symbol."""
+        return self.values(self.modes(u) * symbol)
+
+    def modes(self, u: np.ndarray) -> np.ndarray:
+        """The modes of u, without the upper third."""
         # One axis after the other: for few points rfftn takes ten times as long as rfft.
         modes = np.fft.rfft(u)
         for axis in range(u.ndim - 1):
             modes = np.fft.fft(modes, axis=axis)
         modes *= self._kept
-        modes = modes * symbol
-        for axis in range(u.ndim - 1):
+        return modes
+
+    def values(self, modes: np.ndarray) -> np.ndarray:
+        """The field of these modes."""
+        for axis in range(modes.ndim - 1):
             modes = np.fft.ifft(modes, axis=axis)
         return np.fft.irfft(modes, n=self.shape[-1])
+
+    @cached_property
+    def clock(self) -> np.ndarray:
+        """The modes of the constant one."""
+        return self.modes(np.ones(self.shape))
+
+    def fractional(self, power: float) -> np.ndarray:
+        """|k|^power: the symbol of a fractional power of the negative Laplacian."""
+        return sum(wave**2 for wave in self._waves) ** (power / 2)
+
+    @cached_property
+    def hilbert(self) -> np.ndarray:
+        """-i sign(k): the symbol of the Hilbert transform along x."""
+        return -1j * np.sign(self._waves[0])
 
 
 class Waves:
@@ -208,6 +233,55 @@ def solve_system(entry: SystemProblem, rng: np.random.Generator) -> SystemTrajec
     return SystemTrajectory(entry.domain, entry.axes, t, values, inputs, entry.name)
 
 
+def evolve_system(
+    entry: SystemProblem, start: Mapping[str, Values], steps: int
+) -> tuple[SystemTrajectory, dict[str, Values]]:
+    """The solution from `start` by ETDRK4, `steps` between two frames, and the rates of its components.
+
+    Linear terms of a component in its own equation are carried exactly, and so is the clock, the last row.
+    """
+    torus = Torus(entry.domain.extents[:-1], entry.shape[:-1])
+    system = _System(entry, torus, np.meshgrid(*entry.axes, indexing="ij"))
+    linear, rest = system.split()
+    multiplier = np.stack([*(linear[name] / system.mass[name] for name in entry.components), torus.clock * 0])
+    frames = entry.frames
+    method = stepper(multiplier, (frames[1] - frames[0]) / steps)
+
+    def rate(v: np.ndarray) -> np.ndarray:
+        time = float(v[-1].flat[0].real / torus.clock.flat[0].real)
+        state = {name: torus.values(modes) for name, modes in zip(entry.components, v, strict=False)}
+        parts = [
+            torus.modes(np.broadcast_to(total, torus.shape)) / system.mass[name]
+            for name, terms in rest.items()
+            for total in [sum((system.evaluate(term, time, state) for term in terms), np.zeros(()))]
+        ]
+        return np.stack([*parts, torus.clock])
+
+    v = np.stack([*(torus.modes(start[name]) for name in entry.components), frames[0] * torus.clock])
+    states, rates, most = [], [], _LARGEST * float(np.abs(v).max())
+    for frame in range(frames.size):
+        for _ in range(steps if frame else 0):
+            v = method.advance(v, rate)
+        if not np.abs(v).max() <= most:
+            raise ValueError(
+                f"{entry.name!r} explodes before t = {frames[frame]:.3g}: start from a smaller state"
+            )
+        states.append([torus.values(modes) for modes in v[:-1]])
+        rates.append([torus.values(modes) for modes in (multiplier * v + rate(v))[:-1]])
+    fields, changes = (np.moveaxis(np.array(each), 0, -1) for each in (states, rates))
+    values = dict(zip(entry.components, fields, strict=True))
+    trajectory = SystemTrajectory(entry.domain, entry.axes, frames, values, {}, entry.name)
+    return trajectory, dict(zip(entry.components, changes, strict=True))
+
+
+def evaluate_on(entry: SystemProblem, text: str, t: float, state: Mapping[str, Values]) -> Values:
+    """A right-hand side's text on one state of a system."""
+    torus = Torus(entry.domain.extents[:-1], entry.shape[:-1])
+    system = _System(entry, torus, np.meshgrid(*entry.axes, indexing="ij"))
+    tree = ast.parse(text.replace("^", "**"), mode="eval").body
+    return np.broadcast_to(np.asarray(system.evaluate(tree, t, state), dtype=float), torus.shape)
+
+
 _OPERATIONS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -266,6 +340,39 @@ class _System:
         moved = fields[len(rates) :]  # u' = u_t where u_t is part of the state
         return np.concatenate([*(u.reshape(-1) for u in moved), *(u.reshape(-1) for u in rates)])
 
+    def split(self) -> tuple[dict[str, np.ndarray], dict[str, list[ast.expr]]]:
+        """Of every equation the symbol of the linear terms in its own component, and the other terms."""
+        linear, rest = {}, {}
+        for name, terms in self.terms.items():
+            symbols = [(term, self._symbol(term, name)) for term in terms]
+            known = [symbol for _, symbol in symbols if symbol is not None]
+            linear[name] = sum(known, np.zeros(self.torus.clock.shape, dtype=complex))
+            rest[name] = [term for term, symbol in symbols if symbol is None]
+        return linear, rest
+
+    def _symbol(self, term: ast.expr, component: str) -> np.ndarray | None:
+        """What a term multiplies the component's modes by; None of one that does more."""
+        match term:
+            case ast.UnaryOp(ast.USub(), operand):
+                inner = self._symbol(operand, component)
+                return None if inner is None else -inner
+            case ast.BinOp(
+                ast.Constant() | ast.UnaryOp(ast.USub(), ast.Constant()) as factor, ast.Mult(), operand
+            ):
+                inner = self._symbol(operand, component)
+                return None if inner is None else float(ast.literal_eval(factor)) * inner
+            case ast.Name(name) if name.partition("_")[0] == component:
+                return self.torus.symbol(name.partition("_")[2])
+            case ast.Call(ast.Name("fractional"), [operand, ast.Constant() as power]):
+                inner = self._symbol(operand, component)
+                return (
+                    None if inner is None else inner * self.torus.fractional(float(ast.literal_eval(power)))
+                )
+            case ast.Call(ast.Name("hilbert"), [operand]):
+                inner = self._symbol(operand, component)
+                return None if inner is None else inner * self.torus.hilbert
+        return None
+
     def spectral_radius(self, t: float, flat: Float[np.ndarray, " n"]) -> float:
         """The largest rate of the linearized system, by power iteration on differences."""
         base, size = self.rate(t, flat), np.linalg.norm(flat)
@@ -293,6 +400,10 @@ class _System:
                 parts = [self.evaluate(argument, t, state) for argument in arguments]
                 if name.startswith("D_"):
                     return self.torus.derivative(parts[0], name[2:])
+                if name == "fractional":
+                    return self.torus.multiplied(parts[0], self.torus.fractional(parts[1]))
+                if name == "hilbert":
+                    return self.torus.multiplied(parts[0], self.torus.hilbert)
                 return _FUNCTIONS[name](*parts)
             case ast.Name(name):
                 return self._named(name, t, state)

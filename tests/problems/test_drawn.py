@@ -47,7 +47,7 @@ def test_linear_equations_are_carried_exactly(text):
 
 def test_units_change_the_coefficients_and_nothing_else():
     rng = np.random.default_rng(0)
-    truth, u, duration = development._transient(rng, "Burgers", 4)
-    other, v, length, spent = development._in_units(rng, truth, u, 2 * np.pi, duration)
+    truth, u, duration = development.transient(rng, "Burgers", 4)
+    other, v, length, spent = development.in_units(rng, truth, u, 2 * np.pi, duration)
     again = evolve(other, v[:, 0], length, v.shape[1], spent, 10)
     np.testing.assert_allclose(again, v, atol=1e-9 * np.abs(v).max())
