@@ -47,6 +47,7 @@ from fts.selection.selection import Selection
 from fts.svws import rule
 from fts.svws.select import Prepared, extend, prepare, resolve_library
 from fts.svws.split_sample import select_prepared
+from fts.trajectory.audit import Audit
 from fts.trajectory.comparison import Comparison, ThawedEquation, describe_fit, thaw_equation
 
 # Phases and draws are the same for the same samples: a verdict is repeatable.
@@ -65,8 +66,8 @@ class Discovery:
     """What was found in samples, how sure it is, and what else it could be.
 
     Where the samples carry no field, `field` and `selection` are None and the verdict says why. What was made
-    on the way is kept: the fit with its posterior, the weak systems, the evidence in them, and the equations
-    that were integrated.
+    on the way is kept: the fit with its posterior, the weak systems, the evidence in them, the equations that
+    were integrated, and the audit of the one selected.
     """
 
     observations: Observations | None
@@ -77,6 +78,7 @@ class Discovery:
     prepared: Prepared | None = dataclasses.field(default=None, repr=False)
     evidence: Evidence | None = dataclasses.field(default=None, repr=False)
     comparison: Comparison | None = dataclasses.field(default=None, repr=False)
+    audit: Audit | None = dataclasses.field(default=None, repr=False)
     notes: tuple[str, ...] = ()  # what was done about samples and instruments that err
 
     @property
@@ -317,14 +319,24 @@ def _judge(fit: Fit, ready: Prepared, params: VerdictParams, *, progress: bool) 
     starts = (selection.xi, *judged.starts)
     with tqdm(desc="integrate", unit="equation", disable=not progress, delay=BAR_DELAY) as bar:
         integrated = judge_by_trajectory(fit, starts, selection, verdict, params, bar.update)
+    comparison = integrated and integrated.comparison
     if integrated is None:
-        comparison = None
         verdict = with_reasons(verdict, _missing_terms(fit, ready, drawn, verdict, params))
     else:
-        selection, verdict, comparison = integrated
+        selection, verdict = integrated.selection, integrated.verdict
     if verdict.status == "identified":
         verdict = with_reasons(verdict, (*_too_few(len(fit.observations)), *_travels(selection)))
-    return Discovery(fit.observations, fit.field, selection, verdict, fit, ready, judged.evidence, comparison)
+    return Discovery(
+        fit.observations,
+        fit.field,
+        selection,
+        verdict,
+        fit,
+        ready,
+        judged.evidence,
+        comparison,
+        integrated and integrated.audit,
+    )
 
 
 @dataclass(frozen=True)

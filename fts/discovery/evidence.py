@@ -74,6 +74,8 @@ VERDICT = VerdictParams()
 LEAST_SAMPLES = 400
 # Risks below this are rounding, freezing and quadrature, whatever the posterior expects.
 FLOOR = 1e-9
+# Left-out risks that are negligible, and the logarithm of their ratio from which on one is clearly worse.
+_NEGLIGIBLE, _CLEARLY_WORSE = 1e-3, float(np.log(3))
 # Libraries up to this size are searched completely, larger ones by adding to and exchanging in the best.
 _COMPLETE, _BEAM = 10, 12
 
@@ -304,11 +306,12 @@ def choose_support(evidence: Evidence, proposed: Support, params: VerdictParams)
     scale = 1.0 if np.isnan(risk_ratio) else max(risk_ratio, params.least_scale)
 
     excess = dict(zip((fit.support for fit in fits), excess_risk(fits, best), strict=True))
+    ratios = dict(zip((fit.support for fit in fits), excess_ratio(fits, best) / _CLEARLY_WORSE, strict=True))
 
     def implausibility(fit: SupportFit) -> float:
         """At most one for a plausible support."""
         allowed = params.leeway * scale * _expected_risk(fit, best)
-        return min(fit.risk / allowed, excess[fit.support] / params.worse)
+        return min(fit.risk / allowed, max(excess[fit.support] / params.worse, ratios[fit.support]))
 
     def significant(fit: SupportFit) -> bool:
         return bool((fit.t_values >= params.significance).all())
@@ -393,6 +396,20 @@ def excess_risk(fits: Sequence[SupportFit], other: SupportFit) -> list[float]:
     difference = np.stack([fit.held_out for fit in fits]) - other.held_out
     spread = difference.std(axis=1, ddof=1) * np.sqrt(difference.shape[1])
     return (difference.sum(axis=1) / np.maximum(spread, np.finfo(float).tiny)).tolist()
+
+
+def excess_ratio(fits: Sequence[SupportFit], other: SupportFit) -> Float[np.ndarray, " fits"]:
+    """The logarithm of what each leaves over what `other` leaves, whichever region is taken off.
+
+    Where energy sits in few regions differences have no power, and this has.
+    """
+    left, least = np.stack([fit.held_out for fit in fits]), other.held_out
+    ratio = np.log(_left_without_each(left) / _left_without_each(least[None]))
+    return ratio.min(axis=1)
+
+
+def _left_without_each(held_out: Float[np.ndarray, "fits regions"]) -> Float[np.ndarray, "fits regions"]:
+    return held_out.sum(axis=1, keepdims=True) - held_out + _NEGLIGIBLE
 
 
 def leaders(fits: Sequence[SupportFit]) -> tuple[SupportFit, ...]:

@@ -57,7 +57,7 @@ def _part(result: Discovery) -> str:
         heading = str(result.equation)
         with plt.rc_context():
             use_style()
-            sections = "\n".join(_sections(fit, selection))
+            sections = "\n".join(_sections(result, fit, selection))
     verdict = result.verdict.status.capitalize()
     of = result.verdict.of
     rivals = [f"rival: {each.equation} (leaves {each.risk:.2g} of {of})" for each in result.verdict.rivals]
@@ -70,7 +70,7 @@ def _part(result: Discovery) -> str:
     )
 
 
-def _sections(fit: Fit, selection: Selection) -> Iterator[str]:
+def _sections(result: Discovery, fit: Fit, selection: Selection) -> Iterator[str]:
     observations, field = fit.observations, fit.field
     yield _coefficients(selection)
     yield _section("Samples", _samples(observations), "Where and when it was measured, and what.")
@@ -80,10 +80,7 @@ def _sections(fit: Fit, selection: Selection) -> Iterator[str]:
         spread = _Deviation(fit.variance)
         caption = "One standard deviation of the reconstruction: where it is large, the samples say little."
         yield _section("Uncertainty", _map(spread, "standard deviation"), caption)
-    residual = -fit.residuals
-    share = float(np.mean(residual**2) / np.var(observations.y))
-    caption = f"Reconstruction minus samples: {share:.2g} of their variance is left. A pattern is a misfit."
-    yield _section("Residuals", _residuals(observations, residual), caption)
+    yield _section("Residuals", *_residuals(result, fit))
     trace = selection.trace
     if trace is None:
         return
@@ -138,10 +135,19 @@ def _map(field: Field, label: str) -> Figure:
     return figure
 
 
-def _residuals(observations: Observations, residual: Float[np.ndarray, " n"]) -> Figure:
+def _residuals(result: Discovery, fit: Fit) -> tuple[Figure, str]:
+    """What the integrated equation leaves, or the reconstruction where none was integrated, and a caption."""
+    samples, residual, audit = fit.observations, fit.residuals, result.audit
+    caption = "Samples minus reconstruction; no equation was integrated, and this says nothing of one."
+    if audit is not None:
+        made = audit.residuals
+        residual = made.values
+        samples = Observations(made.x[:, None], made.t, residual, samples.domain)
+        caption = f"Samples minus the integrated equation. {made.sentence} A pattern is a missing term."
+    share = float(np.mean(residual**2) / np.var(fit.observations.y))
     figure, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 0.5 * WIDTH))
-    dots = panels.draw_residuals(left, observations, residual)
+    dots = panels.draw_residuals(left, samples, residual)
     figure.colorbar(dots, ax=left, location="bottom", label="residual")
     right.hist(residual, bins=50, color=PALETTE[0])
     right.set(xlabel="residual", ylabel="samples")
-    return figure
+    return figure, f"{caption} {share:.2g} of the samples' variance is left."

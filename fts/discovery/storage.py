@@ -27,6 +27,8 @@ _VERDICT: dict[str, tuple[type, ...]] = {
     "rivals": (list,),
     "risk": (float, type(None)),
     "of": (str,),
+    "wanted": (list,),
+    "scope": (str,),
     "expected": (float, type(None)),
     "margin": (float, type(None)),
 }
@@ -120,7 +122,15 @@ def unpack_verdict(header: Mapping[str, Any]) -> Verdict:
         name: float("nan") if header[name] is None else float(header[name])
         for name in ("risk", "expected", "margin")
     }
-    return Verdict(header["status"], tuple(header["reasons"]), tuple(rivals), of=header["of"], **numbers)
+    return Verdict(
+        header["status"],
+        tuple(header["reasons"]),
+        tuple(rivals),
+        of=header["of"],
+        wanted=tuple(header["wanted"]),
+        scope=header["scope"],
+        **numbers,
+    )
 
 
 def with_prefix(prefix: str, arrays: Mapping[str, np.ndarray]) -> Arrays:

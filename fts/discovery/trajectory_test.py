@@ -12,6 +12,7 @@ from itertools import product
 import numpy as np
 from jaxtyping import Float
 
+from fts.discovery.audit import audited
 from fts.discovery.evidence import VerdictParams
 from fts.discovery.verdict import MORE_SAMPLES, MORE_WAVES, SHOWN, Rival, Status, Verdict, with_reasons
 from fts.equations.equation import Equation
@@ -19,6 +20,7 @@ from fts.equations.terms import Library
 from fts.fitting import Fit
 from fts.params.paper import DEFAULT_LIBRARIES
 from fts.selection.selection import Refit, Selection
+from fts.trajectory.audit import Audit
 from fts.trajectory.comparison import Comparison, compare_supports, score_tests, standard_errors
 from fts.trajectory.fit import NotApplicable, Record, TrajectoryFit
 from fts.trajectory.integration import Unbounded
@@ -48,6 +50,19 @@ class TrajectoryTests:
         return tuple(name for name in names if name not in self.offered.names)
 
 
+@dataclass(frozen=True)
+class Integrated:
+    """Selection and verdict by integration, the equations compared, and the audit of the one selected.
+
+    Without a comparison every solution grows without bound.
+    """
+
+    selection: Selection
+    verdict: Verdict
+    comparison: Comparison | None = None
+    audit: Audit | None = None
+
+
 def judge_by_trajectory(
     fit: Fit,
     starts: Sequence[Float[np.ndarray, " J"]],
@@ -55,11 +70,10 @@ def judge_by_trajectory(
     verdict: Verdict,
     params: VerdictParams,
     step: Callable[[], object] = lambda: None,
-) -> tuple[Selection, Verdict, Comparison | None] | None:
-    """Selection and verdict by integration from `starts`, and the equations compared.
+) -> Integrated | None:
+    """Selection and verdict by integration from `starts`; None where nothing can be integrated.
 
-    None where nothing can be integrated, no comparison where every solution grows without bound. `step` is
-    called after every equation that was fitted.
+    `step` is called after every equation that was fitted.
     """
     offered = selection.library
     library = widened(offered, fit.observations.domain.dimension)
@@ -73,7 +87,18 @@ def judge_by_trajectory(
         return None
     except Unbounded as reason:
         reasons = [f"{reason}: measure with less noise, or add terms"]
-        return selection, with_reasons(verdict, reasons), None
+        return Integrated(selection, with_reasons(verdict, reasons))
+    selection, verdict, comparison = _decided(fit, tests, selection, verdict, params)
+    support = _support(selection)
+    judged = next((each for each in comparison.fits if each.support == support), comparison.best)
+    verdict, audit = audited(verdict, comparison, judged, params, step)
+    return Integrated(selection, verdict, comparison, audit)
+
+
+def _decided(
+    fit: Fit, tests: TrajectoryTests, selection: Selection, verdict: Verdict, params: VerdictParams
+) -> tuple[Selection, Verdict, Comparison]:
+    """Selection and verdict by the tests, or those of the weak systems where the tests do not decide."""
     if tests.margin < 1 and not tests.missing:
         if tests.comparison.record.part < 1:
             # The weak systems use the whole record: they decide, unless the part that was integrated rejects.

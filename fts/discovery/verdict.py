@@ -35,13 +35,15 @@ class Verdict:
     of: str = "u_t"  # the left-hand side, on the field's weak systems; "the samples" where integrated
     expected: float = float("nan")  # what the field's uncertainty, or the noise, lets expect
     margin: float = 0.0  # least ratio over all tests, at least one when identified
+    wanted: tuple[str, ...] = ()  # what score tests of a wide class ask for, the most significant first
+    scope: str = ""  # that class, and what in it would be too small to be seen; empty where none was tested
 
     def as_dict(self) -> dict[str, Any]:
         """JSON form."""
         rivals = [{"equation": str(rival.equation), "risk": rival.risk} for rival in self.rivals]
         numbers = {name: _number(getattr(self, name)) for name in ("risk", "expected", "margin")}
         words = {"status": self.status, "reasons": list(self.reasons), "rivals": rivals}
-        return words | numbers | {"of": self.of}
+        return words | numbers | {"of": self.of, "wanted": list(self.wanted), "scope": self.scope}
 
 
 def not_identifiable(reason: str) -> Verdict:

@@ -28,6 +28,8 @@ from fts.trajectory.integration import FORECAST, ForecastParams
 
 # Directions that the samples leave undetermined, relative to the best determined.
 _UNSEEN = 1e-10
+# Rounds of the search in a larger library, each around the cheapest equation of the last.
+_WIDER_ROUNDS = 4
 # All supports of up to so many terms are looked at in libraries up to that size.
 _LARGEST_SUPPORT, _LARGEST_LIBRARY = 5, 14
 
@@ -136,6 +138,44 @@ def compare_supports(
     return Comparison(library, record, fits, costs, params.per_term)
 
 
+def compare_wider(
+    comparison: Comparison,
+    around: TrajectoryFit,
+    library: Library,
+    step: Callable[[], object] = lambda: None,
+    *,
+    incomplete: bool,
+) -> tuple[TrajectoryFit, ...]:
+    """Equations of a larger `library`, that of the comparison first, that may follow the samples as well.
+
+    `around` is a fit with the information about all of `library`. Where it is `incomplete` the search adds
+    terms and goes on from the cheapest equation; elsewhere only equations of no more terms are fitted.
+    """
+    record, known = comparison.record, len(comparison.library)
+    fits: dict[Support, TrajectoryFit | None] = {}
+    best = around
+    for _ in range(_WIDER_ROUNDS if incomplete else 1):
+        supports = [*second_order_search(best, record.params)] if incomplete else []
+        supports += [
+            each for each in second_order_rivals(best, record.params) if len(each) <= len(best.support)
+        ]
+        supports = [each for each in dict.fromkeys(supports) if max(each) >= known and each not in fits]
+        for support in supports[: record.params.proposals]:
+            xi = second_order_coefficients(best, support)
+            fits[support] = fit_trajectory(record, library, xi, best.states)
+            step()
+        ranked = _ranked(record, fits | {best.support: best})
+        if ranked[0][1] is best:
+            break
+        best = ranked[0][1]
+    return tuple(fit for _, fit in _ranked(record, fits)) if any(fits.values()) else ()
+
+
+def cost_of(fit: TrajectoryFit, noise: float, per_term: float) -> float:
+    """What a fit leaves of the samples in units of the noise, and what its states and terms cost."""
+    return fit.square / noise**2 + fit.prior + per_term * len(fit.support)
+
+
 def _ranked(record: Record, known: dict[Support, TrajectoryFit | None]) -> list[tuple[float, TrajectoryFit]]:
     params = record.params
     fits = [fit for fit in known.values() if fit is not None]
@@ -143,7 +183,7 @@ def _ranked(record: Record, known: dict[Support, TrajectoryFit | None]) -> list[
     fits = [fit for fit in fits if fit.least_share >= params.least_share] or fits
     # Below the integrator's own error differences mean nothing.
     noise = max(min(fit.misfit for fit in fits), params.least_noise * record.scale)
-    costs = [fit.square / noise**2 + fit.prior + params.per_term * len(fit.support) for fit in fits]
+    costs = [cost_of(fit, noise, params.per_term) for fit in fits]
     return sorted(zip(costs, fits, strict=True), key=lambda pair: pair[0])
 
 

@@ -47,6 +47,9 @@ class Window:
     start: Float[np.ndarray, " unknowns"]  # amplitudes of the frozen field's state
     step: float
     steps: int
+    t: Float[np.ndarray, " n"]  # of the samples
+    x: Float[np.ndarray, " n"]
+    begin: float  # time at which it starts
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ def resolved_record(
     times = np.linspace(domain.t0, domain.t1, _LOOKS)
     sizes = 2 * np.abs(_spectra(field, times)).max(axis=1)
     # Smaller waves are left out; those that stay and are noise take no part in the information
-    # (`fit._resolved_states`).
+    # (`fit.resolved_states`).
     least = max(params.present * noise * np.sqrt(2 / len(observations)), params.least_noise * scale)
     seen = np.flatnonzero(sizes[1 : _SIZES[-1]] > least)
     waves = int(seen.max(initial=0)) + 1
@@ -119,8 +122,10 @@ def shooting_windows(
         start = np.concatenate([np.real(spectra[:1, i]), pairs.ravel()])
         step = (high - low) / steps
         read, weigh = _interpolation((t[chosen] - low) / step, steps)
-        rows = record.grid.rows(observations.x[chosen, 0])
-        windows.append(Window(observations.y[chosen], rows, read, weigh, start, step, steps))
+        x = observations.x[chosen, 0]
+        rows = record.grid.rows(x)
+        y = observations.y[chosen]
+        windows.append(Window(y, rows, read, weigh, start, step, steps, t[chosen], x, low))
     return replace(record, windows=tuple(windows), part=taken / count)
 
 
@@ -203,7 +208,7 @@ class Linearization:
 
 
 @dataclass(frozen=True)
-class _NormalEquations:
+class NormalEquations:
     """Normal equations of the coefficients, and of every window's state given them."""
 
     information: np.ndarray
@@ -286,11 +291,11 @@ def fit_trajectory(
 ) -> TrajectoryFit | None:
     """The support of `xi` fitted from there on, and from `states`; None where it cannot be integrated."""
     best = gauss_newton(record, library, xi, states)
-    resolved = best and _linearize(record, library, best.xi, _resolved_states(record, best))
+    resolved = best and linearize(record, library, best.xi, resolved_states(record, best))
     if best is None or resolved is None:
         return None
     best = replace(best, tangents=resolved.tangents)
-    normal, inside = _normal_equations(record, best, _variance(record, best)), np.flatnonzero(xi)
+    normal, inside = normal_equations(record, best, residual_variance(record, best)), np.flatnonzero(xi)
     along = [tangents[:, len(record.spread) :] for tangents in best.tangents]
     return TrajectoryFit(
         support=tuple(int(j) for j in inside),
@@ -314,7 +319,7 @@ def gauss_newton(
         return None
     restricted = Library(tuple(library[int(j)] for j in inside))
     begin = states or tuple(window.start for window in record.windows)
-    point = _linearize(record, restricted, np.asarray(xi, dtype=float)[inside], begin)
+    point = linearize(record, restricted, np.asarray(xi, dtype=float)[inside], begin)
     for _ in range(record.params.passes):
         moved = point and _gauss_newton_step(record, restricted, point)
         if moved is None:
@@ -327,12 +332,12 @@ def gauss_newton(
     return replace(point, xi=whole)
 
 
-def _resolved_states(record: Record, at: Linearization) -> States:
+def resolved_states(record: Record, at: Linearization) -> States:
     """The states without waves that are no larger than their own uncertainty.
 
     Noise in a short wave would pass for knowledge of what derivatives do to it.
     """
-    variance, size, kept = _variance(record, at), len(record.spread), []
+    variance, size, kept = residual_variance(record, at), len(record.spread), []
     for state, tangents in zip(at.states, at.tangents, strict=True):
         along = tangents[:, :size]
         known = np.diag(np.linalg.inv(along.T @ along / variance + np.diag(record.spread**-2.0)))
@@ -346,8 +351,8 @@ def _resolved_states(record: Record, at: Linearization) -> States:
 # have in common is three lines.
 def _gauss_newton_step(record: Record, library: Library, point: Linearization) -> Linearization | None:
     """One step, halved until samples and prior are fitted no worse; None when there is none."""
-    variance = _variance(record, point)
-    normal = _normal_equations(record, point, variance)
+    variance = residual_variance(record, point)
+    normal = normal_equations(record, point, variance)
     step = np.linalg.lstsq(normal.information, normal.score, rcond=None)[0]
     solved = [np.linalg.solve(H, np.column_stack([cross, g])) for H, cross, g in normal.windows]
     moves = [columns[:, -1] - columns[:, :-1] @ step for columns in solved]
@@ -359,13 +364,14 @@ def _gauss_newton_step(record: Record, library: Library, point: Linearization) -
         part = 0.5**halving
         states = tuple(state + part * move for state, move in zip(point.states, moves, strict=True))
         xi = point.xi + part * step
-        trial = _linearize(record, library, xi, states, tangents=False)
+        trial = linearize(record, library, xi, states, tangents=False)
         if trial is not None and _objective(record, trial, variance) <= before:
-            return _linearize(record, library, xi, states)
+            return linearize(record, library, xi, states)
     return None
 
 
-def _normal_equations(record: Record, at: Linearization, variance: float) -> _NormalEquations:
+def normal_equations(record: Record, at: Linearization, variance: float) -> NormalEquations:
+    """The normal equations of all tangents, states eliminated, in noise of that variance."""
     size, precision = len(record.spread), np.diag(record.spread**-2.0)
     information, score = 0.0, 0.0
     windows, fitted = [], 0.0
@@ -381,10 +387,10 @@ def _normal_equations(record: Record, at: Linearization, variance: float) -> _No
         fitted += size - float(np.trace(solved[:, J + 1 :]))
         windows.append((H, cross, gradient))
     freedom = record.samples - fitted
-    return _NormalEquations(np.asarray(information), np.asarray(score), tuple(windows), freedom)
+    return NormalEquations(np.asarray(information), np.asarray(score), tuple(windows), freedom)
 
 
-def _linearize(
+def linearize(
     record: Record, library: Library, xi: np.ndarray, states: States, *, tangents: bool = True
 ) -> Linearization | None:
     """Residuals there, and tangents where wanted; None where the state grows out of all bounds."""
@@ -403,10 +409,17 @@ def _linearize(
     return Linearization(xi, states, residuals, tuple(columns[:, 1:] for columns in solutions))
 
 
+def tangents_at_samples(
+    window: Window, flow: Flow, state: Float[np.ndarray, " unknowns"], waves: int
+) -> Float[np.ndarray, "n tangents"]:
+    """Tangents along the state's amplitudes and along the flow's directions, at the window's samples."""
+    return _at_samples(window, flow, state, waves, True)[:, 1:]
+
+
 def _at_samples(window: Window, flow: Flow, state: np.ndarray, waves: int, tangents: bool) -> np.ndarray:
     """State and tangents at the window's samples, summed over the steps each lies between."""
     unit = flow.grid.unit_waves(waves)
-    start = np.zeros((1 + tangents * (len(unit) + len(flow.library)), unit.shape[1]), dtype=complex)
+    start = np.zeros((1 + tangents * (len(unit) + flow.directions), unit.shape[1]), dtype=complex)
     start[0] = state @ unit
     if tangents:
         start[1 : 1 + len(unit)] = unit
@@ -420,7 +433,7 @@ def _at_samples(window: Window, flow: Flow, state: np.ndarray, waves: int, tange
     return columns
 
 
-def _variance(record: Record, at: Linearization) -> float:
+def residual_variance(record: Record, at: Linearization) -> float:
     """The noise is what the residual shows; where there is none, the integrator's error."""
     return max(at.square / record.samples, (record.params.least_noise * record.scale) ** 2)
 

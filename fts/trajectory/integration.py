@@ -105,6 +105,11 @@ class Flow:
     xi: Float[np.ndarray, " J"]
     grid: PeriodicGrid
 
+    @property
+    def directions(self) -> int:
+        """Number of tangents beside those along the state."""
+        return len(self.library)
+
     @cached_property
     def multiplier(self) -> Complex[np.ndarray, " modes"]:
         """What the linear terms multiply every Fourier coefficient by."""
@@ -120,10 +125,11 @@ class Flow:
         """
         method, v = stepper(self.multiplier, step), start
         most = _MOST_GROWTH * float(np.abs(np.fft.irfft(v[0], n=self.grid.points)).max())
-        rate = partial(self._rate, most=most)
         yield v
-        for _ in range(steps):
-            v = method.advance(v, rate)
+        for done in range(steps):
+            # The four evaluations of a step of ETDRK4, in steps since the start.
+            times = iter((float(done), done + 0.5, done + 0.5, done + 1.0))
+            v = method.advance(v, partial(self._rate, most=most, times=times))
             yield v
 
     def fastest(self, u: Float[np.ndarray, " n"], waves: int) -> float:
@@ -173,8 +179,8 @@ class Flow:
         functions = [term.q for term in self.library]
         return [functions.index(q) for q in functions]
 
-    def _rate(self, v: np.ndarray, most: float) -> np.ndarray:
-        values = np.fft.irfft(v, n=self.grid.points, axis=1)
+    def _rate(self, v: np.ndarray, most: float, times: Iterator[float]) -> np.ndarray:
+        time, values = next(times), np.fft.irfft(v, n=self.grid.points, axis=1)
         u, total = values[0], np.zeros_like(v)
         if not np.abs(u).max() <= most:
             raise Unbounded(f"the state grew beyond {most:.3g}: the equation cannot be integrated from there")
@@ -187,12 +193,16 @@ class Flow:
             lead = members[0]
             total += self._symbols[lead] / self.library[lead].scale * np.fft.rfft(inside, axis=1)
         if len(v) > 1:
-            self._add_sources(total, v[0], powers)
+            rate = self.multiplier * v[0] + total[0]
+            total[len(total) - self.directions :] += self._sources(v[0], powers, rate, time)
         return total * self._kept
 
-    def _add_sources(self, total: np.ndarray, state: np.ndarray, powers: dict[int, np.ndarray]) -> None:
-        """D_j q_j(u) in the row of every coefficient."""
-        first = len(total) - len(self.library)
+    def _sources(
+        self, state: np.ndarray, powers: dict[int, np.ndarray], rate: np.ndarray, time: float
+    ) -> np.ndarray:
+        """D_j q_j(u), what the tangent along every coefficient is driven by.
+
+        Other directions may depend on the state's `rate` of change and on time, in steps since the start.
+        """
         spectra = dict(zip(powers, np.fft.rfft(list(powers.values()), axis=1), strict=True)) if powers else {}
-        rows = [spectra.get(kind, state) for kind in self._kinds]
-        total[first:] += self._symbols * rows
+        return self._symbols * [spectra.get(kind, state) for kind in self._kinds]

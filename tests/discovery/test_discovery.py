@@ -358,6 +358,36 @@ def test_an_axis_that_does_not_close_is_asked_for_the_general_terms_too():
     assert not lacking.identified
 
 
+def test_energy_in_few_regions_does_not_make_a_small_equation_plausible():
+    """Nearly all of u_t is in the first steps: differences over regions have no power."""
+    u = evolve(fts.Equation.parse(_BURGERS), _HILLS[::2], 2 * np.pi, 64, 6.0, 60)
+    x, t = (a.ravel() for a in np.meshgrid(_RING[::2], np.linspace(0, 6, 64), indexing="ij"))
+    open_box = fts.Domain((0.0,), (_RING[-2],), 0.0, 6.0, (False,))
+    result = fts.discover(fts.Observations(x[:, None], t, u.ravel(), open_box), progress=False)
+    assert result.identified, result.doubts
+    assert result.selection.support == ("u*u_x", "u_xx")
+
+
+# An equation beyond the library that a smaller one within it imitates.
+_GARDNER = "u_t = -1 u*u_x + 1 u^2*u_x - 0.05 u_xxx"
+
+
+def test_a_term_beyond_the_library_is_named():
+    samples = _evolved(_GARDNER, 0.5 * _HILLS + 0.3, 2 * np.pi, 1.0, noise=0.02)
+    result = fts.discover(samples, progress=False)
+    assert result.verdict.status != "identified"
+    assert result.verdict.wanted[0] == "u^2*u_x"
+    assert any("u^2*u_x" in reason for reason in result.doubts)
+
+
+@pytest.mark.parametrize("equation", [_BURGERS, _KDV])
+def test_a_right_equation_is_asked_for_nothing_and_says_what_it_would_not_see(equation):
+    result = fts.discover(_evolved(equation, _HILLS, 2 * np.pi, 1.0, noise=0.05), progress=False)
+    assert result.identified, result.doubts
+    assert result.verdict.wanted == ()
+    assert "would not be seen" in result.verdict.scope
+
+
 def test_the_verdict_costs_little_on_kuramoto_sivashinsky(monkeypatch):
     """At most two seconds beside the fit and the selection."""
     spent = []
