@@ -208,7 +208,7 @@ class Linearization:
 
 
 @dataclass(frozen=True)
-class NormalEquations:
+class EliminatedEquations:
     """Normal equations of the coefficients, and of every window's state given them."""
 
     information: np.ndarray
@@ -370,7 +370,7 @@ def _gauss_newton_step(record: Record, library: Library, point: Linearization) -
     return None
 
 
-def normal_equations(record: Record, at: Linearization, variance: float) -> NormalEquations:
+def normal_equations(record: Record, at: Linearization, variance: float) -> EliminatedEquations:
     """The normal equations of all tangents, states eliminated, in noise of that variance."""
     size, precision = len(record.spread), np.diag(record.spread**-2.0)
     information, score = 0.0, 0.0
@@ -387,7 +387,7 @@ def normal_equations(record: Record, at: Linearization, variance: float) -> Norm
         fitted += size - float(np.trace(solved[:, J + 1 :]))
         windows.append((H, cross, gradient))
     freedom = record.samples - fitted
-    return NormalEquations(np.asarray(information), np.asarray(score), tuple(windows), freedom)
+    return EliminatedEquations(np.asarray(information), np.asarray(score), tuple(windows), freedom)
 
 
 def linearize(
