@@ -61,7 +61,7 @@ def sampled_indices(
     """Which of the spatial points (or probes) are sampled, and in which frames: one pair per sample."""
     if protocol.kind in "RN":
         every = points * frames
-        count = int(protocol.amount) if protocol.kind == "N" else _count(protocol, every)
+        count = int(protocol.amount) if protocol.kind == "N" else sampled_count(protocol, every)
         if not LEAST_POINTS <= count <= every:
             raise ValueError(
                 f"{protocol.text} asks for {count} of {every} points: take {LEAST_POINTS} to all of them"
@@ -71,12 +71,12 @@ def sampled_indices(
     rows, columns = np.arange(points), np.arange(frames)
     if protocol.kind == "S":
         order = np.random.default_rng([seed, _SENSORS]).permutation(rows)
-        rows = np.sort(order[: _count(protocol, points)])
+        rows = np.sort(order[: sampled_count(protocol, points)])
     elif protocol.kind == "D":
-        rows = rows[: _count(protocol, points)]
+        rows = rows[: sampled_count(protocol, points)]
     else:
         later = np.random.default_rng([seed, _FRAMES]).permutation(columns[1:])
-        columns = np.sort(np.concatenate([[0], later[: _count(protocol, frames) - 1]]))
+        columns = np.sort(np.concatenate([[0], later[: sampled_count(protocol, frames) - 1]]))
     row, column = np.repeat(rows, columns.size), np.tile(columns, rows.size)
     if protocol.missing:
         # Drawn on the whole grid, as the noise is, so that a denser subset has the sparser one's gaps.
@@ -102,7 +102,8 @@ def probe_positions(
     return np.array(domain.low) + np.array(domain.extents[:-1]) * unit
 
 
-def _count(protocol: Protocol, n: int) -> int:
+def sampled_count(protocol: Protocol, n: int) -> int:
+    """How many of n points or frames a protocol keeps."""
     # floor, on a product rounded first: 0.29 * 100 is 28.999999999999996.
     count = int(np.floor(round(protocol.amount * n, 9)))
     if count < LEAST_POINTS:

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "book").glob("*.ipynb"))
 LONGEST = 40
 # The front page leads in, and the last notebook is about the code.
-CHAPTERS = [path for path in NOTEBOOKS if path.stem not in ("intro", "layout")]
+CHAPTERS = [path for path in NOTEBOOKS if path.stem not in ("intro", "layout", "paper")]
 
 
 def _cells(path: Path, kind: str) -> list[dict[str, Any]]:

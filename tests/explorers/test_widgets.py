@@ -584,7 +584,7 @@ def test_the_scrubber_wants_the_same_samples() -> None:
 
 
 def test_a_page_carries_all_trainings_of_the_scrubber_in_a_megabyte() -> None:
-    """One pair per setting of Table S9, in base64 as in pages; missing ones taken as large as the largest."""
+    """One pair per setting of Table S10, in base64; missing ones taken as large as the largest."""
     recorded = read_paths()
     sizes = []
     for (row, *key), runs in recorded.items():

@@ -1,4 +1,4 @@
-"""Recorded trainings: the path of supports beside a run's record, and when it was exact (Table S9).
+"""Recorded trainings: the path of supports beside a run's record, and when it was exact (Table S10).
 
 A recorded run is the run itself: its record goes where its study keeps it, and nothing is trained a second
 time to be watched. The truth says F1 at every change, when it was exact, and which stopping rule hits that.
