@@ -21,6 +21,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Complex, Float
 from numpy.polynomial import legendre
+from scipy.special import gammaln
 from scipy.stats import chi2
 
 from fts.equations.integration import is_linear, wavenumbers
@@ -246,12 +247,21 @@ def _score_test(
     statistic, freedom = float(np.sum(along**2 / values[kept])), int(kept.sum())
     coefficients = (vectors[:, kept] @ (along / values[kept])) / units[columns]
     share = np.sqrt(coefficients @ made.reach[np.ix_(columns, columns)] @ coefficients / whole)
-    log_p = float(chi2.logsf(statistic, freedom))
+    log_p = _log_chance(statistic, freedom)
     if len(columns) > 1:
         return ScoreTest(departure, statistic, freedom, log_p, float(share), np.nan, np.nan)
     least = float(np.sqrt(chi2.isf(np.exp(threshold), 1) / values[0]) / units[columns[0]])
     unseen = least * float(np.sqrt(made.reach[columns[0], columns[0]] / whole))
     return ScoreTest(departure, statistic, freedom, log_p, float(share), least, unseen)
+
+
+def _log_chance(statistic: float, freedom: int) -> float:
+    """Natural logarithm of the chance of a larger chi^2, where it is too small for a float, too."""
+    exact = float(chi2.logsf(statistic, freedom))
+    if np.isfinite(exact):
+        return exact
+    half, shape = statistic / 2, freedom / 2
+    return float((shape - 1) * np.log(half) - half - gammaln(shape))
 
 
 @dataclass

@@ -10,7 +10,7 @@ import fts
 from fts.equations.integration import evolve
 from fts.equations.terms import Library
 from fts.fitting import Fit
-from fts.trajectory.audit import AUDIT, DepartingFlow, audit, wide_library
+from fts.trajectory.audit import AUDIT, DepartingFlow, _log_chance, audit, wide_library
 from fts.trajectory.fit import multiple_shooting
 from fts.trajectory.integration import FORECAST, PeriodicGrid
 
@@ -133,6 +133,11 @@ def test_a_missing_term_is_wanted_first(gone, rng):
     made = _audited(_observed(f"u_t = -1 u*u_x + 0.1 u_xx {gone}", 0.02, rng), **BURGERS)
     assert made.wanted[0].departure.name == gone.split()[-1]
     assert max(each.z for each in made.residuals.correlations.values()) > AUDIT.alike
+
+
+def test_chances_too_small_for_a_float_are_ranked():
+    assert _log_chance(1e4, 1) < _log_chance(1e4, 6) < _log_chance(9e3, 1) < -4000
+    assert _log_chance(1400.0, 6) == pytest.approx(_log_chance(1500.0, 6) + 50, abs=0.5)
 
 
 def test_what_is_small_is_not_wanted(rng):
