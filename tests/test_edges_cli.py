@@ -2,6 +2,7 @@
 
 import contextlib
 import html
+import itertools
 import json
 import os
 import re
@@ -102,6 +103,62 @@ def test_equal_outputs_are_refused(folder, output, page, force):
     assert (folder / "o").read_text() == "old"
     assert not (folder / "n").exists()
     assert not FITS
+
+
+_SAMPLES = ("a.csv", "hard.csv", "fifo.csv", "device.csv", "sub", "loop.csv", "to-new.csv")
+_NAMES = (
+    "a.csv",
+    "./a.csv",
+    "soft.csv",
+    "hard.csv",
+    "new",
+    "old",
+    "to-new.csv",
+    "to-old",
+    "sub",
+    "fifo.csv",
+    "device.csv",
+    "loop.csv",
+    "-",
+)
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]])
+@pytest.mark.parametrize(
+    "samples", ["soft.csv", *(pytest.param(name, marks=pytest.mark.slow) for name in _SAMPLES)]
+)
+def test_every_pair_of_samples_and_outputs_destroys_nothing(folder, samples, force):
+    """Every output with every report: equal, linked, special or absent; what was there stays as it was."""
+    for name, target in {
+        "soft.csv": "a.csv",
+        "to-new.csv": "new",
+        "to-old": "old",
+        "loop.csv": "loop.csv",
+    }.items():
+        (folder / name).symlink_to(target)
+    (folder / "device.csv").symlink_to("/dev/null")
+    (folder / "sub").mkdir()
+    os.mkfifo(folder / "fifo.csv")
+    os.link(folder / "a.csv", folder / "hard.csv")
+    nodes = {path.name: (path.lstat().st_ino, path.lstat().st_mode) for path in folder.iterdir()}
+    for output, page in itertools.product(_NAMES, repeat=2):
+        (folder / "old").write_text("old")
+        (folder / "new").unlink(missing_ok=True)
+        words = [
+            word for pair in (("--output", output), ("--report", page)) if pair[1] != "-" for word in pair
+        ]
+        code = cli.main(["discover", samples, "--quiet", *words, *force])
+        assert (folder / "a.csv").read_text() == SAMPLES, words
+        after = {path.name: (path.lstat().st_ino, path.lstat().st_mode) for path in folder.iterdir()}
+        assert {name: after.get(name) for name in nodes} == nodes, words
+        written = {name: (folder / name).read_text() for name in ("old", "new") if (folder / name).exists()}
+        if code:
+            assert written == {"old": "old"}, words
+        else:
+            assert written["old"] == "old" or force, words
+            both = "-" not in (output, page)
+            assert sum(text != "old" for text in written.values()) == len(words) // 2, words
+            assert not both or len(written) == 2, words
 
 
 @pytest.mark.parametrize("option", ["--output", "--report"])
