@@ -4,7 +4,7 @@ PySINDy is an optional extra (`pip install 'fts[peers]'`); nothing else in the p
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -35,6 +35,27 @@ class PySINDyParams:
     grid: tuple[int, ...]
     threshold: float  # relative to ||b||, on unit columns
     ridge: float
+
+
+@dataclass(frozen=True)
+class PySINDyGridParams:
+    """PySINDy as its examples use it: its own weak library on the samples of a full grid, and STLSQ."""
+
+    degree: int  # of products of the components
+    order: int  # of derivatives
+    domains: int
+    widths: float  # of a domain, in extents of the axes
+    power: int
+    threshold: float  # on columns of length one
+    ridge: float
+
+
+# Where the library can hold the equations: first order in time, products of one derivative at most.
+_GRID = PySINDyGridParams(degree=3, order=2, domains=400, widths=0.1, power=4, threshold=0.1, ridge=1e-6)
+GRIDS = {
+    name: _GRID
+    for name in ("fitzhugh_nagumo", "gray_scott", "coupled_burgers", "shallow_water", "schroedinger")
+}
 
 
 @runtime_checkable
@@ -86,6 +107,47 @@ def pysindy_weak(
     optimizer = _pysindy().STLSQ(threshold=params.threshold, alpha=params.ridge)
     chosen = select_with(normal.A, normal.b, library, optimizer)
     return Selection(library, normal.physical(chosen.xi) * size, "PySINDy weak STLSQ", field=field)
+
+
+def pysindy_weak_terms(
+    trajectories: Sequence[Float[np.ndarray, "..."]],
+    axes: Sequence[Float[np.ndarray, " n"]],
+    components: Sequence[str],
+    params: PySINDyGridParams,
+    seed: int,
+) -> dict[str, dict[str, float]]:
+    """The terms that PySINDy finds for every component: arrays (x, [y,] t, component), all on one grid."""
+    pysindy, grid = _pysindy(), np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+    widths = [params.widths * float(axis[-1] - axis[0]) for axis in axes]
+    powers = pysindy.PolynomialLibrary(degree=params.degree, include_bias=False)
+    with _legacy_seed(seed):
+        weak = pysindy.WeakPDELibrary(
+            powers,
+            derivative_order=params.order,
+            spatiotemporal_grid=grid,
+            include_bias=True,
+            K=params.domains,
+            H_xt=widths,
+            p=params.power,
+        )
+        optimizer = pysindy.STLSQ(threshold=params.threshold, alpha=params.ridge, normalize_columns=True)
+        model = pysindy.SINDy(optimizer=optimizer, feature_library=weak)
+        model.fit(list(trajectories), t=axes[-1])
+    texts = [_as_text(name, components) for name in weak.get_feature_names()]
+    return {
+        name: {text: float(c) for text, c in zip(texts, row, strict=True) if c != 0}
+        for name, row in zip(components, np.asarray(model.coefficients()), strict=True)
+    }
+
+
+def _as_text(name: str, components: Sequence[str]) -> str:
+    """x0^2x1_11 as u^2*v_xx."""
+    factors = re.findall(r"x(\d+)(\^\d+)?(?:_(\d+))?", name)
+    texts = [
+        components[int(index)] + power + ("_" + letters.translate(_AXES) if letters else "")
+        for index, power, letters in factors
+    ]
+    return "*".join(texts) or "1"
 
 
 def _columns(theta: np.ndarray, names: list[str], library: Library) -> np.ndarray:

@@ -261,6 +261,15 @@ def _single_fields() -> tuple[SystemProblem, ...]:
     """One field, first order in time, whose terms are of another kind: mixed, not conservative, varying."""
     return (
         SystemProblem(
+            "advection",
+            "Advection",
+            {"u": "u_t = -0.8*u_x"},
+            _line(_CIRCLE, 4.0),
+            (128, 161),
+            _ONE_FIELD,
+            lambda waves: {"u": waves(4)},
+        ),
+        SystemProblem(
             "bbm",
             "Benjamin-Bona-Mahony",
             {"u": "u_t = -u_x - u*u_x + u_xxt"},
@@ -339,6 +348,7 @@ def _driven() -> tuple[SystemProblem, ...]:
             lambda waves: {"u": 0.5 * waves(3)},
             inputs={"s": _moving_source},
         ),
+        _daily_heat(1, (97,)),
         _daily_heat(2, (33, 33)),
         _daily_heat(3, (21, 21, 21)),
         SystemProblem(

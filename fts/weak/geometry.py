@@ -14,12 +14,13 @@ from math import prod
 import numpy as np
 from jaxtyping import Float
 
+from fts.equations.algebra import symbol
 from fts.equations.terms import Library
 from fts.fields.frozen import Field
 from fts.fields.system import Fields, components
 from fts.observations import InsufficientData
 from fts.params.types import WeakParams
-from fts.weak.assembly import WeakSystem, assemble
+from fts.weak.assembly import U_T, WeakSystem, assemble
 
 
 @dataclass(frozen=True)
@@ -134,10 +135,11 @@ def refine_nodes(
     most, accuracy = (each[field.domain.dimension - 1] for each in (params.most_nodes, params.accuracy))
     probe = replace(start, patches=tuple(min(count, 4) for count in start.patches))
     phase = np.full(len(start.nodes), 0.5)
+    target = replace(U_T, q=symbol(next(iter(components(field)))))  # the first component has an equation
 
     @cache
     def columns(nodes: tuple[int, ...]) -> np.ndarray:
-        return _columns(assemble(field, library, replace(probe, nodes=nodes), phase))
+        return _columns(assemble(field, library, replace(probe, nodes=nodes), phase, target))
 
     nodes = start.nodes
     for axis in range(len(nodes)):

@@ -19,13 +19,23 @@ from unittest import mock
 import numpy as np
 
 from fts import containers
-from fts.lab.studies import beyond, calibration, paths, plans, provenance, published, records, symbolic
+from fts.lab.studies import (
+    beyond,
+    calibration,
+    paths,
+    plans,
+    provenance,
+    published,
+    records,
+    symbolic,
+    systems,
+)
 from fts.lab.studies.records import RunRecord, cell_label
 from fts.lab.studies.runs import STUDIES, Study, Task, code_of
 from fts.params.paper import CLOSED_FORM
 
 # Importing a module registers its studies.
-MODULES = (plans, paths, symbolic, calibration, beyond)
+MODULES = (plans, paths, symbolic, calibration, beyond, systems)
 _FILE = "tables.json"
 # Scores are recomputed from coefficients printed with all their digits; only the order of additions differs.
 _ROUNDING = 1e-9
