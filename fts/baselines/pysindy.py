@@ -44,18 +44,16 @@ class PySINDyGridParams:
     degree: int  # of products of the components
     order: int  # of derivatives
     domains: int
-    widths: float  # of a domain, in extents of the axes
+    half_width: float  # of a domain, in extents of the axes
     power: int
-    threshold: float  # on columns of length one
+    threshold: float  # relative to ||b||, on unit columns
     ridge: float
 
 
 # Where the library can hold the equations: first order in time, products of one derivative at most.
-_GRID = PySINDyGridParams(degree=3, order=2, domains=400, widths=0.1, power=4, threshold=0.1, ridge=1e-6)
-GRIDS = {
-    name: _GRID
-    for name in ("fitzhugh_nagumo", "gray_scott", "coupled_burgers", "shallow_water", "schroedinger")
-}
+_GRID = PySINDyGridParams(degree=3, order=2, domains=400, half_width=0.1, power=4, threshold=0.1, ridge=1e-8)
+_SYSTEMS = ("fitzhugh_nagumo", "gray_scott", "coupled_burgers", "shallow_water", "schroedinger")
+GRIDS = dict.fromkeys(_SYSTEMS, _GRID)
 
 
 @runtime_checkable
@@ -118,7 +116,7 @@ def pysindy_weak_terms(
 ) -> dict[str, dict[str, float]]:
     """The terms that PySINDy finds for every component: arrays (x, [y,] t, component), all on one grid."""
     pysindy, grid = _pysindy(), np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
-    widths = [params.widths * float(axis[-1] - axis[0]) for axis in axes]
+    half_widths = [params.half_width * float(axis[-1] - axis[0]) for axis in axes]
     powers = pysindy.PolynomialLibrary(degree=params.degree, include_bias=False)
     with _legacy_seed(seed):
         weak = pysindy.WeakPDELibrary(
@@ -127,17 +125,22 @@ def pysindy_weak_terms(
             spatiotemporal_grid=grid,
             include_bias=True,
             K=params.domains,
-            H_xt=widths,
+            H_xt=half_widths,
             p=params.power,
         )
-        optimizer = pysindy.STLSQ(threshold=params.threshold, alpha=params.ridge, normalize_columns=True)
-        model = pysindy.SINDy(optimizer=optimizer, feature_library=weak)
-        model.fit(list(trajectories), t=axes[-1])
-    texts = [_as_text(name, components) for name in weak.get_feature_names()]
-    return {
-        name: {text: float(c) for text, c in zip(texts, row, strict=True) if c != 0}
-        for name, row in zip(components, np.asarray(model.coefficients()), strict=True)
-    }
+        weak.fit(list(trajectories))
+    A = np.concatenate([np.asarray(part) for part in weak.transform(list(trajectories))])
+    b = np.concatenate([np.asarray(weak.convert_u_dot_integral(u)) for u in trajectories])
+    texts, terms = [_as_text(name, components) for name in weak.get_feature_names()], {}
+    for name, target in zip(components, b.T, strict=True):
+        size = float(np.linalg.norm(target)) or 1.0
+        normal = sparse.normalize(A, target / size)
+        fitted = pysindy.STLSQ(threshold=params.threshold, alpha=params.ridge).fit(
+            normal.A, normal.b[:, None]
+        )
+        xi = normal.physical(np.ravel(fitted.coef_)) * size
+        terms[name] = {text: float(c) for text, c in zip(texts, xi, strict=True) if c != 0}
+    return terms
 
 
 def _as_text(name: str, components: Sequence[str]) -> str:

@@ -126,7 +126,7 @@ def _systems() -> tuple[SystemProblem, ...]:
     return (
         SystemProblem(
             "lambda_omega",
-            "Lambda-omega reaction-diffusion",
+            "Lambda-omega, reaction-diffusion",
             {name: f"{name}_t = 0.2*{name}_xx + {text}" for name, text in reactions.items()},
             _line(20.0, 8.0),
             (192, 161),
@@ -135,7 +135,7 @@ def _systems() -> tuple[SystemProblem, ...]:
         ),
         SystemProblem(
             "lambda_omega_2d",
-            "Lambda-omega reaction-diffusion in the plane",
+            "Lambda-omega in the plane, reaction-diffusion",
             {name: f"{name}_t = 0.6*{name}_xx + 0.6*{name}_yy + {text}" for name, text in reactions.items()},
             _square(20.0, 4.0),
             (64, 64, 61),
@@ -207,7 +207,7 @@ def _systems() -> tuple[SystemProblem, ...]:
         ),
         SystemProblem(
             "vorticity",
-            "Navier-Stokes vorticity w in a measured velocity (a, b)",
+            "Vorticity of Navier-Stokes, in a measured velocity (a, b)",
             {"w": "w_t = -a*w_x - b*w_y + 0.06*w_xx + 0.06*w_yy"},
             _square(_CIRCLE, 3.0),
             (64, 64, 61),
@@ -249,8 +249,8 @@ def _oscillations() -> tuple[SystemProblem, ...]:
         wave("wave", "Wave", "1.44*u_xx", _line(_CIRCLE, 4.0), 4),
         wave("damped_wave", "Damped wave", "1.44*u_xx - 0.6*u_t", _line(_CIRCLE, 4.0), 4),
         wave("telegraph", "Telegraph", "u_xx - 0.8*u_t - 0.9*u", _line(8.0, 5.0), 3),
-        wave("klein_gordon", "Klein-Gordon, linear", "0.8*u_xx - 1.5*u", _line(8.0, 5.0), 3),
-        wave("cubic_klein_gordon", "Klein-Gordon, cubic", "u_xx - u - 0.8*u^3", _line(10.0, 6.0), 3),
+        wave("klein_gordon", "Klein-Gordon", "0.8*u_xx - 1.5*u", _line(8.0, 5.0), 3),
+        wave("cubic_klein_gordon", "Cubic Klein-Gordon", "u_xx - u - 0.8*u^3", _line(10.0, 6.0), 3),
         wave("sine_gordon", "Sine-Gordon", "u_xx - sin(u)", _line(16.0, 8.0), 3, 1.8),
         wave("boussinesq", "Boussinesq", "u_xx + 1.5*D_xx(u^2) - u_xxxx", _line(30.0, 12.0), 5, 0.1, 0.03),
         wave("beam", "Euler-Bernoulli beam", "-0.02*u_xxxx", _line(_CIRCLE, 5.0), 4, speed=0.5),
@@ -289,7 +289,7 @@ def _single_fields() -> tuple[SystemProblem, ...]:
         ),
         SystemProblem(
             "varying_heat",
-            "Heat through layers of conductivity k(x), no flux through the ends",
+            "Heat in layers, of conductivity k(x), no flux through the ends",
             {"u": "u_t = D_x(k*u_x)"},
             _line(4.0, 3.0, periodic=False),
             (97, 121),
@@ -326,7 +326,7 @@ def _driven() -> tuple[SystemProblem, ...]:
         ),
         SystemProblem(
             "pulsed_burgers",
-            "Burgers with a known uniform force",
+            "Burgers with a known pulse",
             {"u": "u_t = -u*u_x + 0.15*u_xx + 0.6*sin(3*t)"},
             _line(_CIRCLE, 4.0),
             (192, 161),
@@ -335,7 +335,7 @@ def _driven() -> tuple[SystemProblem, ...]:
         ),
         SystemProblem(
             "moving_source",
-            "Heat in the plane from a measured source s that moves",
+            "Heat from a moving source, measured as s, in the plane",
             {"u": "u_t = 0.1*u_xx + 0.1*u_yy + s"},
             _square(_CIRCLE, 4.0),
             (48, 48, 81),
@@ -353,7 +353,7 @@ def _driven() -> tuple[SystemProblem, ...]:
         _daily_heat(3, (21, 21, 21)),
         SystemProblem(
             "channel_flow",
-            "Flow between two walls under a constant gradient of pressure",
+            "Channel flow, between two walls under a constant gradient of pressure",
             {"u": "u_t = 0.5 + 0.1*u_xx"},
             _line(2.0, 6.0, periodic=False),
             (97, 121),
@@ -385,7 +385,7 @@ def _daily_heat(dimension: int, points: tuple[int, ...]) -> SystemProblem:
     second = tuple(f"u_{a}{b}" for i, a in enumerate(letters) for b in letters[i:])
     return SystemProblem(
         f"daily_heat_{dimension}d",
-        "Heat below a surface whose temperature changes daily, no flux through the other ends",
+        f"Daily heat in {dimension}D, below a surface whose temperature changes, no flux through other ends",
         {"u": "u_t = " + " + ".join(f"{_DIFFUSIVITY}*u_{letter}{letter}" for letter in letters)},
         Domain((0.0,) * dimension, (1.0,) * dimension, 0.0, 2.0, (False,) * dimension),
         (*points, 81),

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fts.equations.equation import Equation
-from fts.equations.terms import Term
+from fts.equations.expressions import Factor, unknown_axis
+from fts.equations.terms import expand
 from fts.fields.varying import Curve
 from fts.lab.studies import runs
 from fts.lab.studies.records import RunRecord
@@ -44,6 +45,8 @@ EXPERIMENTS, PEER = "experiments", "PySINDy weak"
 SCALAR = ("burgers", "kdv", "ad", "ks")
 SHORT_RUNS = ("shallow_water", "schroedinger", "cubic_klein_gordon")
 _NOISE = (0.0, 0.05, 0.1)
+Monomial = tuple[tuple[Factor, float], ...]
+Products = dict[Monomial, float]
 _RUNS, _SENSORS = {"1 x 15": 1, "6 x 15": 6}, 15
 
 
@@ -56,18 +59,20 @@ def run(task: Task, folder: Path | None = None) -> RunRecord:
 def score_equations(terms: Mapping[str, float], name: str) -> dict[str, Any]:
     """What recorded terms score: exact where every equation has the true terms and no other.
 
-    E_xi is the relative error of all constant coefficients together, `error` that of the worst true one.
+    All are compared with derivatives multiplied out, so that D_x(u*v) is u*v_x + v*u_x: other libraries have
+    these two. E_xi is the relative error of all constant coefficients together, `error` the worst one's.
     """
-    truths = {target: truth.physical() for target, truth in _truths(name).items()}
-    answers: dict[str, dict[Term, float]] = {target: {} for target in truths}
+    truths = {target: _pointwise(target, text, _states(name)) for target, text in _truths(name).items()}
+    answers: dict[str, Products] = {target: {} for target in truths}
     for label, value in terms.items():
         target, _, text = label.partition(": ")
-        for term, factor in _physical(target, text, _states(name)).items():
-            answers[target][term] = answers[target].get(term, 0.0) + value * factor
+        for factors, c in _pointwise(target, text, _states(name)).items():
+            answers[target][factors] = answers[target].get(factors, 0.0) + value * c
     chosen, true = _labelled(answers), _labelled(truths)
     right = [answers[target].keys() == truth.keys() for target, truth in truths.items()]
-    constant = [key for key in true if not key[1].unknown]
-    off = {key: chosen.get(key, 0.0) - true.get(key, 0.0) for key in {*constant, *(chosen.keys() - true)}}
+    constant = [key for key in true if not any(unknown_axis(factor.name) for factor, _ in key[1])]
+    beyond = [key for key in chosen if key not in true]
+    off = {key: chosen.get(key, 0.0) - true.get(key, 0.0) for key in (*constant, *beyond)}
     size = float(np.linalg.norm([true[key] for key in constant])) or 1.0
     return {
         "exact": all(right),
@@ -79,18 +84,18 @@ def score_equations(terms: Mapping[str, float], name: str) -> dict[str, Any]:
     }
 
 
-def _labelled(equations: Mapping[str, Mapping[Term, float]]) -> dict[tuple[str, Term], float]:
-    return {(target, term): c for target, terms in equations.items() for term, c in terms.items()}
+def _labelled(equations: Mapping[str, Products]) -> dict[tuple[str, Monomial], float]:
+    return {(target, factors): c for target, terms in equations.items() for factors, c in terms.items()}
 
 
 @cache
-def _truths(name: str) -> dict[str, Equation]:
-    """The true equation by every left-hand side; what is a known function of x there is unknown here."""
+def _truths(name: str) -> dict[str, str]:
+    """The text behind every left-hand side; what is a known function of x there is unknown here."""
     if name in SCALAR:
-        return {"u_t": problem(name).equation}
-    texts = (_with_unknown(text, name) for text in system_problem(name).truth.values())
-    equations = [Equation.parse(text, _states(name)) for text in texts]
-    return {equation.target: equation for equation in equations}
+        texts = [problem(name).truth]
+    else:
+        texts = [_with_unknown(text, name) for text in system_problem(name).truth.values()]
+    return {target.strip(): right for target, _, right in (text.partition("=") for text in texts)}
 
 
 @cache
@@ -102,8 +107,13 @@ def _states(name: str) -> tuple[str, ...]:
 
 
 @cache
-def _physical(target: str, text: str, states: tuple[str, ...]) -> dict[Term, float]:
-    return Equation.parse(f"{target} = {text}", states).physical()
+def _pointwise(target: str, text: str, states: tuple[str, ...]) -> Products:
+    """The coefficients of a right-hand side by its products of states and derivatives."""
+    equation, products = Equation.parse(f"{target} = {text}", states), {}
+    for term, value in equation.physical().items():
+        for factors, c in expand(term.orders, term.q).monomials:
+            products[factors] = products.get(factors, 0.0) + value * term.scale * c
+    return {factors: value for factors, value in products.items() if value != 0}
 
 
 def _with_unknown(text: str, name: str) -> str:
@@ -205,9 +215,9 @@ def _selection(name: str, result: "Discovery") -> Selection:
 def _curve_scores(name: str, curves: Mapping[str, Curve]) -> dict[str, float]:
     """The curve's relative error, and the share of points within two standard errors of the truth."""
     (curve,) = curves.values()
-    ((_, function),) = system_problem(name).functions.items()
-    (truth,) = _truths(name).values()
-    (sign,) = truth.physical().values()
+    (function,) = system_problem(name).functions.values()
+    ((target, text),) = _truths(name).items()
+    (sign,) = {float(np.sign(c)) for c in _pointwise(target, text, ("u",)).values()}
     true = sign * function(curve.points, 0.0)
     off = np.abs(curve.values - true)
     error = float(np.linalg.norm(off) / np.linalg.norm(true))
