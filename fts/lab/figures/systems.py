@@ -9,8 +9,9 @@ from fts.discovery.systems import SystemDiscovery
 from fts.domain import Domain
 from fts.fields.varying import Curve
 from fts.lab.studies.records import RunRecord, by_cell
+from fts.lab.studies.systems import SCALAR
 from fts.plotting import INK, PALETTE, Table, canvas, field_map, panel_row, table
-from fts.problems.problems import names, problem
+from fts.problems.problems import problem
 from fts.problems.systems import system_names, system_problem
 
 _POINTS = 160
@@ -92,8 +93,41 @@ def comparison_table(records: Iterable[RunRecord], rows_of: Mapping[str, tuple[s
     return table(("problem", "noise", *rows_of), rows)
 
 
+# The fourteen partial differential equations of MDBench, and the problem of that kind here. Both flows around
+# a cylinder need a domain with a hole.
+MDBENCH = {
+    "Advection": "advection",
+    "Burgers": "burgers",
+    "Korteweg-de Vries": "kdv",
+    "Kuramoto-Sivashinsky": "ks",
+    "Advection-diffusion, 2D": "ad",
+    "Heat in soil, 1D": "daily_heat_1d",
+    "Heat in soil, 2D": "daily_heat_2d",
+    "Heat in soil, 3D": "daily_heat_3d",
+    "Heat of a laser": "moving_source",
+    "Reaction-diffusion, 2D": "lambda_omega_2d",
+    "Nonlinear Schrödinger": "schroedinger",
+    "Channel flow": "channel_flow",
+    "Flow around a cylinder": None,
+    "Reaction-diffusion around a cylinder": None,
+}
+
+
+def benchmark_table(records: Iterable[RunRecord]) -> Table:
+    """Every equation of the list: how often the problem of its kind is found here, and in which time."""
+    cells = {key: runs for key, runs in by_cell(records).items() if key[2] == "S20"}
+    levels = sorted({noise for *_, noise in cells})
+    rows = []
+    for title, name in MDBENCH.items():
+        made = [cells.get(("discover", name or "", "S20", noise), []) for noise in levels]
+        seconds = [run.seconds for runs in made for run in runs if not run.error]
+        time = f"{np.median(seconds):.0f}" if seconds else "–"
+        rows.append((title, _title(name) if name else "no: a domain with a hole", *map(_share, made), time))
+    return table(("equation", "here", *(f"{noise:.0%} noise" for noise in levels), "seconds"), rows)
+
+
 def _title(name: str) -> str:
-    return problem(name).title if name in names() else system_problem(name).title.partition(",")[0]
+    return problem(name).title if name in SCALAR else system_problem(name).title.partition(",")[0]
 
 
 def _share(runs: Sequence[RunRecord]) -> str:
@@ -101,8 +135,9 @@ def _share(runs: Sequence[RunRecord]) -> str:
 
 
 def _worst(runs: Sequence[RunRecord]) -> str:
-    """The largest relative error of a coefficient, at the median over runs that are right."""
-    errors = [run.score["error"] for run in runs if not run.error and run.score["exact"]]
+    """The largest relative error of a coefficient, or a curve's, at the median over runs that are right."""
+    scores = [run.score for run in runs if not run.error and run.score["exact"]]
+    errors = [score.get("error_of_curve", score["error"]) for score in scores]
     return f"{np.median(errors):.2g}" if errors else "–"
 
 
