@@ -118,7 +118,7 @@ def pysindy_weak(
 
 def pysindy_weak_terms(
     trajectories: Sequence[Float[np.ndarray, "..."]],
-    axes: Sequence[Float[np.ndarray, " n"]],
+    axes: Sequence[Float[np.ndarray, " _"]],
     components: Sequence[str],
     params: PySINDyGridParams,
     seed: int,

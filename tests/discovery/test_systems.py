@@ -108,6 +108,14 @@ def test_general_terms_of_a_scalar_equation_and_empty_records() -> None:
     assert not flat.identified
 
 
+def test_a_component_may_have_any_name() -> None:
+    problem = system_problem("daily_heat_1d")
+    samples = observe_system(simulate_system("daily_heat_1d", SEED), seed=SEED)["u"]
+    result = discover({"w": samples}, ["w", "w_x", "w_xx"], progress=False)
+    assert str(result.equation).replace("w", "u").split() == ["u_t", "=", "0.1", "u_xx"]
+    assert problem.truth["u"] == "u_t = 0.1*u_xx"
+
+
 def test_refusals_name_a_remedy() -> None:
     samples = observe_system(simulate_system("wave", SEED), seed=SEED)
     u = samples["u"]

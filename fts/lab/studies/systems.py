@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -37,8 +37,6 @@ from fts.problems.trajectories import Trajectory, observe, simulate
 from fts.selection.selection import Selection
 
 # What selects is imported by the run: tables and figures, which only read records, need none of it.
-if TYPE_CHECKING:
-    from fts.discovery.discover import Discovery
 
 EXPERIMENTS, PEER = "experiments", "PySINDy weak"
 # One field, first order in time: problems of other chapters that lists of benchmarks have beside systems.
@@ -198,7 +196,7 @@ def _answer(task: Task, samples: Any, fields: Mapping[str, Trajectory]) -> dict[
     return {"terms": terms, "score": score, "extra": extra, "seconds": seconds}
 
 
-def _verdicts(components: Mapping[str, "Discovery"]) -> dict[str, Any]:
+def _verdicts(components: Mapping[str, Any]) -> dict[str, Any]:
     verdicts = {name: each.verdict for name, each in components.items()}
     return {
         "status": {name: verdict.status for name, verdict in verdicts.items()},
@@ -207,7 +205,7 @@ def _verdicts(components: Mapping[str, "Discovery"]) -> dict[str, Any]:
     }
 
 
-def _selection(name: str, result: "Discovery") -> Selection:
+def _selection(name: str, result: Any) -> Selection:
     if result.selection is None:
         raise ValueError(f"{name} is {result.verdict.status}: {'; '.join(result.verdict.reasons)}")
     return result.selection
