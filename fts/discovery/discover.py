@@ -27,7 +27,7 @@ from fts.discovery.evidence import (
     extend_systems,
     gather,
 )
-from fts.discovery.instruments import fit_without_outliers
+from fts.discovery.instruments import fit_sound_samples, lasting_noise
 from fts.discovery.trajectory_test import judge_by_trajectory, missing_terms_reason, widened
 from fts.discovery.verdict import MORE_SAMPLES, Verdict, not_identifiable, state_verdict, with_reasons
 from fts.domain import Domain
@@ -268,7 +268,7 @@ def discover(
         # Before the fit: a misspelt term should not be waited for.
         terms = resolve_library(library if library is not None else DEFAULT_LIBRARIES[dimension])
         terms.check_dimension(dimension)
-        fit, instruments = fit_without_outliers(observations, recipe, progress=progress)
+        fit, instruments = fit_sound_samples(observations, recipe, progress=progress)
         ready = prepare(fit.field, terms)
     except InsufficientData as error:
         return refusal(error, observations)
@@ -321,7 +321,9 @@ def _judge(fit: Fit, ready: Prepared, params: VerdictParams, *, progress: bool) 
         integrated = judge_by_trajectory(fit, starts, selection, verdict, params, bar.update)
     comparison = integrated and integrated.comparison
     if integrated is None:
-        verdict = with_reasons(verdict, _missing_terms(fit, ready, drawn, verdict, params))
+        missing = _missing_terms(fit, ready, drawn, verdict, params)
+        # An integrated equation has its own residuals for this.
+        verdict = with_reasons(verdict, (*missing, *lasting_noise(fit)))
     else:
         selection, verdict = integrated.selection, integrated.verdict
     if verdict.status == "identified":

@@ -2,7 +2,17 @@
 
 A field does not follow a single sample that misses by far, and its neighbours show by how much: what a
 sample misses the field by, less the median of what the nearest samples do, is held against the spread of
-these. A field that is wrong somewhere is wrong for all neighbours alike, so nothing is left out for that.
+theirs. A field that is wrong somewhere is wrong for all neighbours alike, so nothing is left out for that.
+
+A sensor is held against what all others predict of it. With K = K_x (x) K_t + s on the grid, V and lambda
+the eigenvectors and eigenvalues per axis, the sensor i left out misses mode j of time by
+
+    e_ij = [V_x (V_x^T Y V_t / (lambda_i lambda_j + s))]_ij / [V_x^2 (1 / (lambda_i lambda_j + s))]_ij,
+
+in closed form for all of them. One goes where without it the others are predicted much better.
+
+What is left of the samples is white where instruments are sound; offsets, gains, clocks and noise that lasts
+make it alike at the same sensor from frame to frame.
 """
 
 from dataclasses import dataclass, replace
@@ -12,6 +22,8 @@ from jaxtyping import Bool, Float
 from scipy.spatial import KDTree
 
 from fts.fitting import Fit, Recipe, fit_posterior
+from fts.kernel.covariance import precision
+from fts.kernel.separable import SeparablePosterior
 from fts.observations import Observations, unique_rows
 
 _NEIGHBOURS = 16
@@ -26,36 +38,113 @@ _MEDIAN = 0.6745
 _SHARE, _QUANTILE = 0.8, 1.2816
 
 
+# A sensor is suspect that errs by so many times the median in mean square, beside what is expected of it;
+# suspects are left out where the others then err by less than this part of what they did, in mean square too,
+# and are at most this part of all.
+_SUSPECT, _BETTER, _SENSORS = 20.0, 0.5, 0.1
+# Correlation of what is left at a sensor from a frame to the next, in itself and in standard errors, and the
+# least of the samples' deviation that is left, for noise to count as lasting.
+_LASTING, _CLEAR, _VISIBLE = 0.1, 6.0, 5e-3
+
+
 @dataclass(frozen=True)
 class Instruments:
     """What was left out of the samples before the field was fitted for good."""
 
+    samples: int
     outliers: int = 0
-    samples: int = 0
+    sensors: tuple[tuple[float, ...], ...] = ()  # where those stand that were left out
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences for a reader; none where all instruments are sound."""
-        if not self.outliers:
-            return ()
-        share = self.outliers / self.samples
-        counted = f"{self.outliers} of {self.samples:,} samples ({share:.1%})"
-        return (f"{counted} miss the field by far more than their neighbours do and were left out",)
+        notes = []
+        if self.sensors:
+            places = ", ".join("(" + ", ".join(f"{c:.4g}" for c in x) + ")" for x in self.sensors)
+            many = len(self.sensors) > 1
+            whom = f"the sensors at {places} disagree" if many else f"the sensor at {places} disagrees"
+            notes.append(f"{whom} with all others and {'were' if many else 'was'} left out")
+        if self.outliers:
+            share = self.outliers / self.samples
+            counted = f"{self.outliers} of {self.samples:,} samples ({share:.1%})"
+            notes.append(f"{counted} miss the field by far more than their neighbours do and were left out")
+        return tuple(notes)
 
 
-def fit_without_outliers(
+def fit_sound_samples(
     observations: Observations, recipe: Recipe, *, progress: bool = True
 ) -> tuple[Fit, Instruments]:
-    """The fit of the samples without outliers; the very fit of all of them where there are none."""
-    fit, kept = fit_posterior(observations, recipe, progress=progress), observations
-    whole = len(observations)
+    """The fit of the samples without sensors that disagree and outliers; of all where there are none."""
+    fit, sensors = _without_sensors(fit_posterior(observations, recipe, progress=progress), recipe, progress)
+    kept = fit.observations
+    whole = len(kept)
     for _ in range(_ROUNDS):
         wrong = outliers(fit)
         if not wrong.any() or whole - len(kept) + wrong.sum() > _MOST * whole:
             break
         kept = subset(kept, ~wrong)
         fit = fit_posterior(kept, recipe, progress=progress)
-    return fit, Instruments(whole - len(fit.observations), whole)
+    return fit, Instruments(len(observations), whole - len(fit.observations), sensors)
+
+
+def _without_sensors(fit: Fit, recipe: Recipe, progress: bool) -> tuple[Fit, tuple[tuple[float, ...], ...]]:
+    """The fit without sensors that disagree, and where they stand.
+
+    Two that disagree hide each other: what the rest gains is asked once all suspects are gone.
+    """
+    grid, errors = fit.observations.grid, left_out_errors(fit)
+    if grid is None or errors is None:
+        return fit, ()
+    before, remaining, other = errors[0], np.arange(len(grid.sensors)), fit
+    while errors is not None and len(remaining) > (1 - _SENSORS) * len(before):
+        relative = errors[0] / errors[1]
+        worst = int(np.argmax(relative))
+        if relative[worst] < _SUSPECT * np.median(relative):
+            break
+        kept = subset(
+            other.observations, (other.observations.x != grid.sensors[remaining[worst]]).any(axis=1)
+        )
+        remaining = np.delete(remaining, worst)
+        other = fit_posterior(kept, recipe, progress=progress)
+        errors = left_out_errors(other)
+    if errors is None or errors[0].mean() >= _BETTER * before[remaining].mean():
+        return fit, ()
+    return other, tuple(map(tuple, np.delete(grid.sensors, remaining, axis=0).tolist()))
+
+
+def left_out_errors(fit: Fit) -> tuple[Float[np.ndarray, " S"], Float[np.ndarray, " S"]] | None:
+    """Of every sensor the mean square by which the others miss it, and the expected one; None off a grid."""
+    posterior = fit.posterior
+    if (
+        not isinstance(posterior, SeparablePosterior)
+        or posterior.holes is not None
+        or len(posterior.parts) != 2
+    ):
+        return None
+    vectors = posterior.spectra[0].vectors
+    diagonal = vectors**2 @ precision(posterior.spectra, posterior.nugget)
+    errors = vectors @ posterior.weights / diagonal
+    scale = posterior.scale**2
+    return scale * (errors**2).mean(axis=1), scale * (posterior.amplitude / diagonal).mean(axis=1)
+
+
+def lasting_noise(fit: Fit) -> tuple[str, ...]:
+    """The reason to doubt an equation where what is left at a sensor stays alike from frame to frame."""
+    o = fit.observations
+    missed = o.y - fit.field(np.column_stack([o.x, o.t]))
+    _, sensor = unique_rows(o.x)
+    order = np.lexsort((o.t, sensor))
+    missed, sensor = missed[order], sensor[order]
+    first = np.flatnonzero(sensor[1:] == sensor[:-1])
+    square = float(np.mean(missed**2))
+    if not first.size or square < (_VISIBLE * float(o.y.std())) ** 2:
+        return ()
+    alike = float(np.mean(missed[first] * missed[first + 1])) / square
+    if alike < max(_LASTING, _CLEAR / np.sqrt(first.size)):
+        return ()
+    alike_text = f"what the field leaves at a sensor correlates by {alike:+.2f} from frame to frame"
+    causes = "sensors have offsets, gains, clocks or noise that lasts, or stand too far apart"
+    return (f"{alike_text}: {causes}; calibrate them, or add some",)
 
 
 def subset(observations: Observations, kept: Bool[np.ndarray, " n"]) -> Observations:

@@ -35,7 +35,7 @@ from fts.problems.pseudospectral import SystemProblem, SystemTrajectory, Waves, 
 Layout = Literal["sensors", "frames", "scattered"]
 _CIRCLE = 2 * np.pi
 _SHAPES = {1: (DRAWN_GRID, DRAWN_FRAMES), 2: (48, 48, 61)}
-# Of the missing part in the known rate, drawn between these on a logarithmic scale.
+# Of the missing part in the known rate, on a logarithmic scale, where a class says nothing else.
 _LEAST, _MOST = 0.03, 0.8
 _ATTEMPTS = 200
 # What a part that multiplies a positive coefficient may have of it, so that it stays positive.
@@ -58,6 +58,7 @@ class Outside:
     hidden: str = ""
     positive: bool = False  # a state without zeros
     below: str = ""  # the known term that the missing part must not outweigh
+    least: float = _LEAST
     most: float = _MOST
     steps: int = DRAWN_STEPS  # of the integrator between two frames
     axes: int = 1
@@ -82,7 +83,7 @@ CLASSES: tuple[Outside, ...] = (
     Outside(
         "hidden prey", {"u": 1, "u_xx": 1}, "u*v", -1, ("hidden",), "v_t = {d}*v_xx + {a}*u*v - {b}*v", True
     ),
-    Outside("Benjamin-Ono", {"u*u_x": 0}, "hilbert(u_xx)", 0, ("nonlocal",)),
+    Outside("Benjamin-Ono", {"u*u_x": 0}, "hilbert(u_xx)", 0, ("nonlocal",), least=0.4, most=3.0),
     Outside("plane Burgers", _PLANE, "u*u_x", names=("u*u_x",), axes=2),
     Outside("porous", {"u_x": 0, "u_xx": 1}, "D_xx(u^2)", 1, ("D_xx(u^2)",), positive=True),
     Outside("saturating diffusivity", _CARRIED, "D_x(u_x/(1+u^2))", 1, ("D_xx(u^3)", "D_xx(u^2)")),
@@ -174,7 +175,7 @@ def solve_class(rng: np.random.Generator, kind: Outside, library: tuple[str, ...
     }
     rate = np.sum([c * evaluate_on(entry, name, 0.0, start) for name, c in known.items()], axis=0)
     duration = float(rng.uniform(0.6, 2.0) * start["u"].std() / rate.std())
-    share = float(np.exp(rng.uniform(np.log(_LEAST), np.log(kind.most))))
+    share = float(np.exp(rng.uniform(np.log(kind.least), np.log(kind.most))))
     truth, others = _complete(rng, kind, known, share, entry, start, rate, duration)
     domain = Domain(domain.low, domain.high, 0.0, duration, domain.periodic)
     entry = SystemProblem(kind.name, kind.name, truth, domain, shape, library)

@@ -217,7 +217,7 @@ def test_the_command_says_what_it_found(tmp_path, rng, capsys):
 def test_bad_commands_are_answered_with_a_remedy(tmp_path, rng, capsys, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     # Whatever is wrong with a command is said before the fit, which may take minutes.
-    monkeypatch.setattr(discovery, "fit_without_outliers", lambda *_, **__: pytest.fail("fitted"))
+    monkeypatch.setattr(discovery, "fit_sound_samples", lambda *_, **__: pytest.fail("fitted"))
     path = _write(tmp_path / "heat.csv", _samples(rng, _heat, sensors=8, frames=8))
     assert cli.main([str(path) if word == "FILE" else word for word in arguments]) == 2
     output = capsys.readouterr()
