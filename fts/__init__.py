@@ -7,7 +7,7 @@ The package reads from top to bottom; whatever stands in a line imports only lin
     params/        what a number means, and what the paper used
     domain         the space-time box a field lives on
     observations   sparse samples (x, t, y)
-    io/            a user's file -> observations
+    io/            a user's file -> observations, or a stream of them in chunks
     equations/     terms, libraries, equations; an equation integrated in time
     fields/        what a frozen field is, evaluates and saves
     kernel/        observations -> Gaussian-process posterior -> frozen field, in closed form
@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from fts.fitting import fit as fit
     from fts.fitting import fit_with_variance as fit_with_variance
     from fts.io.readers import read_samples as read_samples
+    from fts.io.sources import stream_samples as stream_samples
+    from fts.io.streams import SampleStream as SampleStream
     from fts.observations import Observations as Observations
     from fts.problems.problems import Problem as Problem
     from fts.problems.problems import problem as problem
@@ -64,6 +66,8 @@ if TYPE_CHECKING:
 _HOME = {
     "observations": ("Observations",),
     "io.readers": ("read_samples",),
+    "io.sources": ("stream_samples",),
+    "io.streams": ("SampleStream",),
     "domain": ("Domain",),
     "equations.terms": ("Library", "Term"),
     "equations.equation": ("Equation",),

@@ -6,6 +6,7 @@ functions, so that an interruption meanwhile is answered too.
 """
 
 import argparse
+import contextlib
 import errno
 import io
 import json
@@ -16,14 +17,18 @@ import traceback
 import unicodedata
 import warnings
 from dataclasses import replace
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fts.discovery.discover import Discovery
     from fts.discovery.systems import SystemDiscovery
     from fts.domain import Domain
+    from fts.io.streams import SampleStream
     from fts.observations import Observations
 
 IDENTIFIED, NOT_IDENTIFIED, BAD_INPUT, FAULT, INTERRUPTED = 0, 1, 2, 3, 130
@@ -31,7 +36,8 @@ _CODES = "exit code: 0 identified, 1 not identified, 2 bad input, 3 a fault of f
 
 _SAMPLES = (
     "columns x, [y, [z,]] t, u: .csv .tsv .txt .dat, also packed as .gz, .npz .mat .nc .parquet .fts; "
-    "times in text may be ISO dates, read as seconds since the first"
+    "times in text may be ISO dates, read as seconds since the first; .npy .arrow .zarr, a folder of Parquet "
+    "or Arrow files, and what is too large for memory are read in chunks"
 )
 _AXIS = "extent of an axis (x, y, z or t) where it is more than the samples span, or closes on itself"
 _TO_A_FILE = "write it to a file with --output FILE"
@@ -154,6 +160,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--output", metavar="FILE", help="write the answer there, to a new file, instead of printing it")
     add("--report", metavar="FILE.html", help="write a page with everything behind the answer, to a new file")
     add("--force", action="store_true", help="let --output and --report replace files (never the samples)")
+    scheduler = "a Dask scheduler, as tcp://HOST:PORT, whose workers read what is read in chunks"
+    add("--scheduler", metavar="ADDRESS", help=scheduler)
     add("--quiet", action="store_true", help="no progress bars")
     commands.add_parser("problems", help="list the benchmark problems")
     return parser
@@ -186,12 +194,14 @@ def _discover(options: argparse.Namespace) -> int:
         with validation.require_extra("plots", "--report draws and"):
             from fts.discovery import report
     try:
-        observations = read_observations(options)
+        samples = read_observations(options)
     except InsufficientData as error:
         result = refusal(error)
     else:
         equations = {"library": read_library(options), "inputs": options.inputs, "target": options.target}
-        result = discover(observations, **equations, recipe=options.recipe, progress=not options.quiet)
+        settings = {"recipe": options.recipe, "progress": not options.quiet}
+        with _client(options.scheduler) as client:
+            result = discover(samples, **equations, client=client, **settings)
     text = answer_json(result) if options.json else _printable(str(result))
     _write_answer(options.output, text)
     if options.report is not None:
@@ -201,11 +211,46 @@ def _discover(options: argparse.Namespace) -> int:
     return IDENTIFIED if result.identified else NOT_IDENTIFIED
 
 
-def read_observations(options: argparse.Namespace) -> "Observations | list[dict[str, Observations]]":
-    """The samples of a command line, on the axes it gives; of a system by component, for each experiment."""
+@contextlib.contextmanager
+def _client(address: str | None) -> "Iterator[Any]":
+    """A Dask client of the scheduler at this address, or none."""
+    if address is None:
+        yield None
+        return
+    from fts import validation
+
+    with validation.require_extra("studies", "--scheduler"):
+        from distributed import Client
+    try:
+        client = Client(address, timeout=10)
+    except (OSError, ValueError) as error:
+        remedy = "start one with `dask scheduler`, or leave --scheduler out"
+        raise ValueError(
+            f"no Dask scheduler answers at {address} ({type(error).__name__}): {remedy}"
+        ) from None
+    with client:
+        yield client
+
+
+def read_observations(
+    options: argparse.Namespace,
+) -> "Observations | SampleStream | list[dict[str, Observations]]":
+    """The samples of a command line, on the axes it gives; of a system by component, for each experiment.
+
+    What is large is read later, in chunks.
+    """
     from fts.io.readers import read_components, read_samples
+    from fts.io.sources import is_large, stream_samples
 
     columns = read_columns(options.columns)
+    if is_large(options.samples) and not _is_system(options, columns):
+        if options.missing:
+            raise ValueError(
+                f"--missing does not hold for {options.samples}, read in chunks: drop those rows"
+            )
+        stream = stream_samples(options.samples, columns=columns)
+        axes = partial(_with_axes, texts=options.axis) if options.axis else None
+        return replace(stream, domain=axes)
     reading = {"decimal": options.decimal, "missing": options.missing}
     if not _is_system(options, columns):
         return _on_axes(read_samples(options.samples, columns=columns, **reading), options.axis)
@@ -260,7 +305,7 @@ def _as_dict(result: "Discovery | SystemDiscovery") -> dict[str, Any]:
         "deviations": selection.deviations,
         "recurrence": {} if selection.trace is None else selection.recurrence,
         "library": list(selection.library.names),
-        "samples": len(result.observations),
+        "samples": len(result.observations) if result.fit is None else result.fit.count,
         "source": result.observations.source,
         "domain": result.observations.domain.as_dict(),
         "recipe": result.field.made.recipe,

@@ -16,8 +16,10 @@ from jaxtyping import Float
 
 from fts import containers, validation
 from fts.fields.frozen import CoordinateField, Field, FrozenField, field_path, load, recipe_version
+from fts.io.streams import SampleStream
 from fts.kernel import closed_form
 from fts.kernel.posterior import DrawnField, Posterior, PosteriorVariance
+from fts.kernel.streamed import StreamedPosterior
 from fts.observations import Observations
 from fts.params.types import FieldParams, ProjectedParams, named
 
@@ -31,7 +33,7 @@ _RECIPES = ("auto", "kernel", "travelling", "projected", "paper")
 class Fit:
     """A fit: the samples, the frozen field, and the posterior where the recipe has one."""
 
-    observations: Observations
+    observations: Observations  # of a stream: its reservoir
     field: FrozenField
     posterior: Posterior | None = None
 
@@ -42,6 +44,19 @@ class Fit:
     def variance(self) -> PosteriorVariance | None:
         """The posterior variance as a field."""
         return None if self.posterior is None else self.posterior.variance()
+
+    @property
+    def count(self) -> int:
+        """Samples, of which `observations` may hold some."""
+        return (
+            self.posterior.count if isinstance(self.posterior, StreamedPosterior) else len(self.observations)
+        )
+
+    @property
+    def sample(self) -> Observations:
+        """As many of the samples as a test of equations by integration takes."""
+        posterior = self.posterior
+        return posterior.reservoir if isinstance(posterior, StreamedPosterior) else self.observations
 
     @property
     def noise(self) -> float:
@@ -78,8 +93,17 @@ class Fit:
 
 
 @validation.explain_signature_errors
-def fit(observations: Observations, recipe: Recipe = "auto", *, progress: bool = True) -> FrozenField:
+def fit(
+    observations: Observations | SampleStream,
+    recipe: Recipe = "auto",
+    *,
+    client: Any = None,
+    progress: bool = True,
+) -> FrozenField:
     """The field fitted to the observations and frozen; no PDE residual enters.
+
+    Samples that do not fit in memory come as a stream (`fts.stream_samples`); with a Dask `client` its chunks
+    are read and summed up by its workers.
 
     "kernel", which is what "auto" takes, is closed form for samples that lie anywhere: on a sensor x frame
     grid, on one with holes, along the tracks of probes, at random. "travelling" takes some ten times as long:
@@ -87,7 +111,7 @@ def fit(observations: Observations, recipe: Recipe = "auto", *, progress: bool =
     its field where they are not clearly better. "projected" trains the network with its temporal
     coefficients solved exactly; "paper" is the paper's own training.
     """
-    return fit_posterior(observations, recipe, progress=progress).field
+    return fit_posterior(observations, recipe, client=client, progress=progress).field
 
 
 @validation.explain_signature_errors
@@ -99,22 +123,37 @@ def fit_with_variance(
     return posterior.field, posterior.variance
 
 
-def fit_posterior(observations: Observations, recipe: Recipe = "auto", *, progress: bool = True) -> Fit:
+def fit_posterior(
+    observations: Observations | SampleStream,
+    recipe: Recipe = "auto",
+    *,
+    client: Any = None,
+    progress: bool = True,
+) -> Fit:
     """The same field with the posterior it is the mean of."""
     validation.require_type(
-        Observations,
+        (Observations, SampleStream),
         observations,
         "observations",
         "give samples, as fts.observe(trajectory, 'S20', seed=1) or fts.read_samples(path) return them",
     )
     if not isinstance(recipe, str) or recipe not in _RECIPES:
         raise ValueError(f"unknown recipe {recipe!r}: choose {', '.join(map(repr, _RECIPES))}")
+    if isinstance(observations, SampleStream):
+        if recipe not in ("auto", "kernel"):
+            raise ValueError(
+                f"recipe {recipe!r} takes samples in memory: give fewer, or take recipe 'kernel'"
+            )
+        posterior, sample = closed_form.condition_samples(observations, client, progress=progress)
+        return Fit(sample, closed_form.freeze(posterior, sample), posterior)
     if recipe in ("projected", "paper"):
         field = make(observations, FieldParams(recipe), progress=progress)
         assert isinstance(field, FrozenField)  # only variants of the adapter are not
         return Fit(observations, field)
-    conditioned = closed_form.condition_travelling if recipe == "travelling" else closed_form.condition
-    posterior = conditioned(observations, progress=progress)
+    if recipe == "travelling":
+        posterior = closed_form.condition_travelling(observations, progress=progress)
+    else:
+        posterior = closed_form.condition(observations, client, progress=progress)
     return Fit(observations, closed_form.freeze(posterior, observations), posterior)
 
 

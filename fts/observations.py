@@ -95,10 +95,10 @@ class Observations:
             )
         for name, values in (("x", self.x), ("t", self.t), ("y", self.y)):
             require_finite(name, values)
-        amplitude = np.abs(self.y).max(initial=0.0)
-        if not (amplitude == 0 or _SMALLEST <= amplitude <= _LARGEST):
+        amplitude = require_amplitude(self.y)
+        if 0 < amplitude < _SMALLEST:
             raise ValueError(f"values of {amplitude:.3g} leave float64 when multiplied: change their unit")
-        self._refuse_outside()
+        require_inside(self.domain, self.x, self.t)
         self._refuse_duplicates()
         for name, columns in (("frames", (self.t,)), ("positions", tuple(self.x.T))):
             distinct = _count_distinct(columns)
@@ -176,15 +176,6 @@ class Observations:
             object.__setattr__(self, "seed", int(self.seed))
         validation.require_type((int, float, np.number), self.noise, "noise", "give a number")
         object.__setattr__(self, "noise", float(self.noise))
-
-    def _refuse_outside(self) -> None:
-        for values, (low, high, _) in zip((*self.x.T, self.t), self.domain.axes, strict=True):
-            slack = _SLACK * (high - low)
-            if values.size and (values.min() < low - slack or values.max() > high + slack):
-                i = int(np.argmax((values < low - slack) | (values > high + slack)))
-                sample = np.array((*self.x[i], self.t[i]))
-                box = self.domain.as_text()
-                raise ValueError(f"sample {sample} lies outside {box}: enlarge the domain or drop it")
 
     def _refuse_duplicates(self) -> None:
         columns = (*self.x.T, self.t)
@@ -308,3 +299,21 @@ def require_finite(name: str, values: np.ndarray) -> None:
         index = tuple(int(i) for i in np.argwhere(bad)[0])
         what = f"{name}{list(index)} is {values[index]}"
         raise ValueError(f"{what}: drop the sample, correct it or leave its cell blank")
+
+
+def require_amplitude(y: Float[np.ndarray, " n"]) -> float:
+    """The largest absolute value; a ValueError where its cube would leave float64."""
+    amplitude = float(max(y.max(initial=0.0), -y.min(initial=0.0)))
+    if amplitude > _LARGEST:
+        raise ValueError(f"values of {amplitude:.3g} leave float64 when multiplied: change their unit")
+    return amplitude
+
+
+def require_inside(domain: Domain, x: Float[np.ndarray, "n d"], t: Float[np.ndarray, " n"]) -> None:
+    """A ValueError with the first sample that lies outside of the domain."""
+    for values, (low, high, _) in zip((*x.T, t), domain.axes, strict=True):
+        slack = _SLACK * (high - low)
+        if values.size and (values.min() < low - slack or values.max() > high + slack):
+            i = int(np.argmax((values < low - slack) | (values > high + slack)))
+            sample, box = np.array((*x[i], t[i])), domain.as_text()
+            raise ValueError(f"sample {sample} lies outside {box}: enlarge the domain or drop it")

@@ -27,16 +27,18 @@ from fts.discovery.evidence import (
     extend_systems,
     gather,
 )
-from fts.discovery.instruments import fit_sound_samples, lasting_noise
+from fts.discovery.instruments import Instruments, fit_sound_samples, lasting_noise
 from fts.discovery.trajectory_test import judge_by_trajectory, missing_terms_reason, widened
 from fts.discovery.verdict import MORE_SAMPLES, Verdict, not_identifiable, state_verdict, with_reasons
 from fts.domain import Domain
 from fts.equations.equation import Equation
 from fts.equations.sympy_form import to_sympy
+from fts.equations.terms import Library
 from fts.fields.frozen import FrozenField
 from fts.fields.varying import Curve
-from fts.fitting import Fit, Recipe
+from fts.fitting import Fit, Recipe, fit_posterior
 from fts.io.readers import is_dataset, is_table, read_samples
+from fts.io.sources import is_large, stream_samples
 from fts.kernel.closed_form import one_thread
 from fts.kernel.separable import BAR_DELAY
 from fts.observations import InsufficientData, Observations
@@ -252,10 +254,11 @@ def discover(
     *,
     recipe: Recipe = "auto",
     domain: Domain | None = None,
+    client: Any = None,
     progress: bool = True,
     params: VerdictParams = VERDICT,
 ) -> Discovery:
-    """Everything from samples to verdict: samples as read_samples takes them, or Observations.
+    """Everything from samples to verdict: samples as read_samples takes them, Observations, or a stream.
 
     `library` is a list of terms or a name; by default a general one for the number of spatial axes. `domain`
     says where the field lives and which axes are periodic, by default the samples' bounding box.
@@ -263,16 +266,29 @@ def discover(
     _require_samples(samples)
     observations = None
     try:
-        observations = as_observations(samples, domain)
-        dimension = observations.domain.dimension
-        # Before the fit: a misspelt term should not be waited for.
-        terms = resolve_library(library if library is not None else DEFAULT_LIBRARIES[dimension])
-        terms.check_dimension(dimension)
-        fit, instruments = fit_sound_samples(observations, recipe, progress=progress)
+        if is_large(samples):
+            stream = stream_samples(samples)
+            stream = stream if domain is None else replace(stream, domain=domain)
+            if library is not None:
+                resolve_library(library)
+            fit = fit_posterior(stream, recipe, client=client, progress=progress)
+            observations, instruments = fit.observations, Instruments(fit.count)
+            terms = _terms(library, observations.domain.dimension)
+        else:
+            observations = as_observations(samples, domain)
+            # Before the fit: a misspelt term should not be waited for.
+            terms = _terms(library, observations.domain.dimension)
+            fit, instruments = fit_sound_samples(observations, recipe, progress=progress)
         ready = prepare(fit.field, terms)
     except InsufficientData as error:
         return refusal(error, observations)
     return replace(_judge(fit, ready, params, progress=progress), notes=instruments.notes)
+
+
+def _terms(library: str | Sequence[str] | None, dimension: int) -> Library:
+    terms = resolve_library(library if library is not None else DEFAULT_LIBRARIES[dimension])
+    terms.check_dimension(dimension)
+    return terms
 
 
 def refusal(reason: InsufficientData, observations: Observations | None = None) -> Discovery:
@@ -282,7 +298,7 @@ def refusal(reason: InsufficientData, observations: Observations | None = None) 
 
 def _require_samples(samples: Any) -> None:
     """An error that says how to build observations unless the samples are some, or a table of them."""
-    if is_dataset(samples) or is_table(samples):
+    if is_dataset(samples) or is_table(samples) or is_large(samples):
         return
     remedy = "give a file's name, a table with columns x, [y, [z,]] t, u, or what fts.observe returns"
     if isinstance(samples, (np.ndarray, list, tuple)):
@@ -327,7 +343,7 @@ def _judge(fit: Fit, ready: Prepared, params: VerdictParams, *, progress: bool) 
     else:
         selection, verdict = integrated.selection, integrated.verdict
     if verdict.status == "identified":
-        verdict = with_reasons(verdict, (*_too_few(len(fit.observations)), *_travels(selection)))
+        verdict = with_reasons(verdict, (*_too_few(fit.count), *_travels(selection)))
     return Discovery(
         fit.observations,
         fit.field,

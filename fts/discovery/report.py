@@ -62,7 +62,8 @@ def _part(result: Discovery) -> str:
     of = result.verdict.of
     rivals = [f"rival: {each.equation} (leaves {each.risk:.2g} of {of})" for each in result.verdict.rivals]
     doubts = "".join(f"<li>{html.escape(line)}</li>" for line in (*result.notes, *result.doubts, *rivals))
-    count = "too few" if result.observations is None else f"{len(result.observations):,}"
+    samples = result.observations
+    count = "too few" if samples is None else f"{result.fit.count if result.fit else len(samples):,}"
     return (
         f"<h1>{html.escape(heading)}</h1>\n"
         f"<p><strong>{verdict}</strong>, from {count} samples in {_source(result)}.</p>\n"

@@ -48,6 +48,7 @@ from fts.fields.system import FieldSystem, require_shared
 from fts.fields.varying import Curve
 from fts.fitting import Fit, Recipe, fit_posterior
 from fts.io.readers import is_dataset, is_table, read_components
+from fts.io.sources import is_large, stream_samples
 from fts.kernel.closed_form import one_thread
 from fts.observations import InsufficientData, Observations
 from fts.params.types import WeakParams
@@ -304,6 +305,7 @@ def discover(
     target: str | None = None,
     recipe: Recipe = "auto",
     domain: Domain | None = None,
+    client: Any = None,
     progress: bool = True,
     params: VerdictParams = VERDICT,
 ) -> Discovery | SystemDiscovery:
@@ -316,11 +318,21 @@ def discover(
     list of terms or a name, by default a general one; the c of c(x)*u_x is an unknown function, which
     `result.coefficient("c(x)*u_x")` gives. `domain` says where the field lives and which axes are periodic,
     by default the samples' bounding box.
+
+    Large files and folders, lazy Datasets and Dask collections are read in chunks, as `fts.stream_samples`
+    says, and give one equation in u; with a Dask `client` its workers read them.
     """
     _check_arguments(columns, inputs, target, params)
+    if is_large(samples):
+        if inputs or target not in (None, "u_t") or _is_general(library):
+            raise ValueError(
+                "samples read in chunks give one equation for u_t, without inputs or coefficients that vary: "
+                "give fewer of them, as fts.Observations"
+            )
+        samples, columns = stream_samples(samples, columns=columns), None
     if not (_is_system(samples, columns, inputs, target) or _is_general(library)):
-        options = {"recipe": recipe, "domain": domain, "progress": progress, "params": params}
-        return discover_scalar(samples, library, **options)
+        options = {"recipe": recipe, "domain": domain, "client": client}
+        return discover_scalar(samples, library, **options, progress=progress, params=params)
     given = dict(inputs) if isinstance(inputs, Mapping) else {}
     records = [_observations(each, columns, inputs, domain) for each in _experiments(samples)]
     _require_alike(records)

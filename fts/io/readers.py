@@ -52,7 +52,7 @@ def read_samples(
     elif is_table(path):
         source = f"the {type(path).__name__}"
         _refuse_in_order(columns, source)
-        arrays = _read_table(path, columns, source)
+        arrays = table_columns(path, columns, source)
         arrays["u"] = _without(arrays["u"], missing)
     else:
         validation.require_type((str, Path), path, "path", "give the name of a file of samples")
@@ -137,7 +137,7 @@ def _is_frame(value: object) -> bool:
     return any(kind.__module__.partition(".")[0] in ("pandas", "polars") for kind in frames)
 
 
-def _read_table(table: Any, columns: Columns, where: str) -> Arrays:
+def table_columns(table: Any, columns: Columns, where: str) -> Arrays:
     """The columns of a DataFrame, or of a mapping of arrays, as masked u and plain coordinates."""
     names = {str(name): name for name in (table if isinstance(table, Mapping) else table.columns)}
     roles = assign(list(names), columns, where)

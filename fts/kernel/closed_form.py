@@ -7,6 +7,7 @@ own.
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -15,9 +16,13 @@ from tqdm.auto import tqdm
 
 from fts.fields.frozen import FrozenField, provenance_of
 from fts.fields.series import Basis, SeriesCoefficients, SeriesFeatures, transform
+from fts.io import streams
+from fts.io.sources import observed_chunks
+from fts.io.streams import SampleStream
 from fts.kernel import separable
 from fts.kernel.posterior import Posterior
 from fts.kernel.separable import BAR_DELAY, condition_grid
+from fts.kernel.streamed import condition_stream
 from fts.kernel.travelling_search import choose_travelling
 from fts.observations import Observations
 
@@ -36,15 +41,34 @@ def fit(observations: Observations, *, progress: bool = True) -> FrozenField:
 
 
 @one_thread
-def condition(observations: Observations, *, progress: bool = True) -> Posterior:
-    """The process given the observations: on a sensor x frame grid, on one with holes, or anywhere."""
+def condition(observations: Observations, client: Any = None, *, progress: bool = True) -> Posterior:
+    """The process given the observations: on a sensor x frame grid, on one with holes, or anywhere.
+
+    Many samples that lie anywhere are summed up by the workers of a Dask `client`, where there is one.
+    """
     if observations.grid is not None:
         return condition_grid(observations, progress=progress)
     separable.refuse_constant(observations.y)
     rng = np.random.default_rng(_SEED)
     with tqdm(desc="fit", unit="step", disable=not progress, delay=BAR_DELAY) as bar:
         partial = separable.condition_partial_grid(observations, rng, bar.update)
-        return partial or separable.condition_scattered(observations, rng, bar.update)
+        if partial is not None or len(observations) <= streams.RESERVOIR:
+            return partial or separable.condition_scattered(observations, rng, bar.update)
+    stream = SampleStream(observed_chunks(observations), observations.domain, observations.source)
+    posterior = condition_stream(stream, client, progress=progress)
+    assert isinstance(posterior, Posterior)  # there are more than the reservoir holds
+    return posterior
+
+
+@one_thread
+def condition_samples(
+    stream: SampleStream, client: Any = None, *, progress: bool = True
+) -> tuple[Posterior, Observations]:
+    """The process given the samples of a stream, and the samples it keeps."""
+    posterior = condition_stream(stream, client, progress=progress)
+    if isinstance(posterior, Observations):
+        return condition(posterior, client, progress=progress), posterior
+    return posterior, posterior.reservoir
 
 
 @one_thread

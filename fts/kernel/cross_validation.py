@@ -22,7 +22,6 @@ from fts.kernel.normal_equations import (
     FourierSums,
     PartialGrid,
     SampleLayout,
-    arrange_samples,
     assemble,
     draw_error,
     mean_function,
@@ -375,7 +374,7 @@ def _sums_without(
 ) -> FourierSums:
     """Sums of the samples that are not left out."""
     o = observations
-    return FourierSums(arrange_samples(o.x[~mask], o.t[~mask], o.domain, grouping), values[~mask])
+    return FourierSums(o.x[~mask], o.t[~mask], values[~mask], o.domain, grouping)
 
 
 def _tiles(observations: Observations, frames: int) -> np.ndarray:

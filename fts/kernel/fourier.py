@@ -12,7 +12,7 @@ from functools import cached_property, reduce
 from math import prod
 
 import numpy as np
-from jaxtyping import Complex, Float
+from jaxtyping import Complex, Float, Inexact
 from scipy import fft, sparse, special
 
 try:
@@ -54,7 +54,7 @@ def trigonometric(theta: Float[np.ndarray, " n"], most: int) -> Float[np.ndarray
 
 
 def fourier_sums(
-    theta: Sequence[Float[np.ndarray, " n"]], strengths: Float[np.ndarray, " n"], most: Sequence[int]
+    theta: Sequence[Float[np.ndarray, " n"]], strengths: Inexact[np.ndarray, " n"], most: Sequence[int]
 ) -> Complex[np.ndarray, "..."]:
     """sum_i strength_i exp(-i k . theta_i) for |k_a| <= most_a, the least wavenumber first."""
     shape = tuple(2 * m + 1 for m in most)

@@ -12,6 +12,7 @@ On a sensor x frame grid with holes u = m + V lambda^1/2 z in the eigenbasis of 
 spread leave V^T M V close to the share of samples times the identity, which is the preconditioner.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -29,7 +30,8 @@ from fts.observations import Observations, tensor_axes, unique_rows
 
 # Modes whose prior variance is below this of what the samples leave open, or of the largest, change nothing.
 _NEGLIGIBLE, _LEAST = 1e-4, 1e-13
-_MODES_PER_SAMPLE, _FEWEST_MODES = 2, 1 << 12  # beyond these the smallest modes are dropped
+# Beyond two modes per sample, but in any case this many and up to the last, the smallest modes are dropped.
+_MODES_PER_SAMPLE, _FEWEST_MODES, _MOST_MODES = 2, 1 << 12, 1 << 19
 _ROUNDING = 1e-13  # eigenvalues below this of the largest are rounding
 _FFT = 300  # operations of matrix products that take as long as transforms, per point of their grid
 _GRID_ROUNDING, _LEAST_NUGGET = 1e-15, 1e-14  # the same on a grid with holes, and its least nugget
@@ -49,19 +51,13 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class SampleLayout:
-    """Samples by group, and by angle along the axes where they lie anywhere."""
+    """How samples lie: in groups along some axes, anywhere along the others, which are closed to circles."""
 
     domain: Domain
     axis: SampleAxis | None  # the groups: sensors or frames; None where there are none
-    group: Int[np.ndarray, " n"] | None  # of each sample
     circles: tuple[Circle, ...]  # of the Fourier axes: those of space, then time, without the groups'
-    theta: tuple[Float[np.ndarray, " n"], ...]
     grouping: str  # "sensors", "frames", or "" for none
-
-    @property
-    def count(self) -> int:
-        """Samples."""
-        return len(self.theta[0])
+    count: int  # of samples
 
     @property
     def groups(self) -> int:
@@ -71,6 +67,13 @@ class SampleLayout:
     def along_fourier(self, space: Sequence[_T], time: _T) -> tuple[_T, ...]:
         """Of what belongs to the axes of space and to time: that of the Fourier axes."""
         return {"": (*space, time), "sensors": (time,), "frames": tuple(space)}[self.grouping]
+
+    def angles(
+        self, x: Float[np.ndarray, "n d"], t: Float[np.ndarray, " n"]
+    ) -> tuple[Float[np.ndarray, " n"], ...]:
+        """Angles of samples around the Fourier axes."""
+        columns = self.along_fourier(list(x.T), t)
+        return tuple(c.angles(column) for c, column in zip(self.circles, columns, strict=True))
 
     def fourier_kernels(self, kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
         """One kernel per Fourier axis."""
@@ -82,34 +85,58 @@ class SampleLayout:
         return kernels[0] if self.grouping == "sensors" else kernels[1]
 
 
-def arrange_samples(
-    x: Float[np.ndarray, "n d"], t: Float[np.ndarray, " n"], domain: Domain, grouping: str
+def arrange(
+    points: Float[np.ndarray, "G k"] | None, domain: Domain, grouping: str, count: int
 ) -> SampleLayout:
-    """Samples in groups of sensors or frames, or ("") in none."""
+    """The layout of so many samples in groups at these points: sensors or frames, or ("") in none."""
     *space, time = (circle(*end) for end in domain.axes)
-    axis = group = None
-    if grouping == "sensors":
-        points, group = unique_rows(x)
-        axis, _ = covariance.factors(points, None, t, domain)
-    elif grouping == "frames":
-        frames, group = np.unique(t, return_inverse=True)
-        _, axis = covariance.factors(x, None, frames, domain)
-    empty = SampleLayout(domain, axis, group, (), (), grouping)
-    circles, columns = empty.along_fourier(space, time), empty.along_fourier(list(x.T), t)
-    angles = tuple(c.angles(column) for c, column in zip(circles, columns, strict=True))
-    return SampleLayout(domain, axis, group, circles, angles, grouping)
+    axis = None
+    if points is not None:
+        nothing = np.empty(0)
+        if grouping == "sensors":
+            axis, _ = covariance.factors(points, None, nothing, domain)
+        else:
+            _, axis = covariance.factors(nothing[:, None], None, points[:, 0], domain)
+    empty = SampleLayout(domain, axis, (), grouping, count)
+    return replace(empty, circles=empty.along_fourier(space, time))
 
 
-class FourierSums:
-    """Fourier sums of a layout's samples per group; made when first needed, again only for higher modes."""
+class KnownSums(ABC):
+    """Fourier sums of a layout's samples per group."""
 
-    def __init__(self, layout: SampleLayout, y: Float[np.ndarray, " n"]) -> None:
-        self.layout, self.y = layout, y
+    layout: SampleLayout
+
+    @abstractmethod
+    def up_to(self, most: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+        """Sums of ones up to twice the wavenumbers, and of the values up to the wavenumbers, or to more."""
+
+    def available(self, most: tuple[int, ...]) -> tuple[int, ...]:
+        """The wavenumbers, or less where the samples are gone and their sums go no further."""
+        return most
+
+
+class FourierSums(KnownSums):
+    """The sums of samples at hand; made when first needed, again only for higher modes."""
+
+    def __init__(
+        self,
+        x: Float[np.ndarray, "n d"],
+        t: Float[np.ndarray, " n"],
+        y: Float[np.ndarray, " n"],
+        domain: Domain,
+        grouping: str,
+    ) -> None:
+        points, group = None, None
+        if grouping:
+            points, group = unique_rows(x if grouping == "sensors" else t[:, None])
+        self.layout = arrange(points, domain, grouping, len(y))
+        self.y = y
+        self._theta = self.layout.angles(x, t)
         self._most: tuple[int, ...] = ()
         self._rows: Sequence[np.ndarray | slice] = [slice(None)]
-        if layout.group is not None:
-            ends = np.cumsum(np.bincount(layout.group, minlength=layout.groups))
-            self._rows = np.split(np.argsort(layout.group, kind="stable"), ends[:-1])
+        if group is not None:
+            ends = np.cumsum(np.bincount(group, minlength=self.layout.groups))
+            self._rows = np.split(np.argsort(group, kind="stable"), ends[:-1])
 
     def up_to(self, most: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
         """Sums of ones up to twice the wavenumbers, and of the values up to the wavenumbers."""
@@ -121,7 +148,7 @@ class FourierSums:
 
     def of(self, values: Float[np.ndarray, " n"], most: Sequence[int]) -> Complex[np.ndarray, "..."]:
         """Sums of values of the samples up to the wavenumbers."""
-        theta = self.layout.theta
+        theta = self._theta
         return np.stack([fourier_sums([a[rows] for a in theta], values[rows], most) for rows in self._rows])
 
 
@@ -205,7 +232,7 @@ class NormalEquations:
 
     def precondition(self, z: np.ndarray) -> np.ndarray:
         """The inverse for samples that fill the product of their marginals."""
-        return z / self._diagonal
+        return z / self.diagonal
 
     def solve(self, right: np.ndarray, *, tolerance: float, most: int) -> Solution:
         """White coefficients given the sums on the right."""
@@ -228,20 +255,22 @@ class NormalEquations:
     @property
     def freedom(self) -> float:
         """Effective number of coefficients that the samples decide."""
-        return float(np.sum(1 - self.nugget / self._diagonal))
+        return float(np.sum(1 - self.nugget / self.diagonal))
 
     @cached_property
-    def _diagonal(self) -> np.ndarray:
+    def diagonal(self) -> np.ndarray:
+        """The preconditioner: what the normal matrix would be were samples a product of their marginals."""
         share = self.layout.count / self.layout.groups
         values = [share * self.spectrum.values, *(marginal.values for marginal in self.marginals)]
         return reduce(np.multiply.outer, values) + self.nugget
 
 
-def assemble(sums: FourierSums, kernels: tuple[Kernel, ...], nugget: float) -> NormalEquations:
+def assemble(sums: KnownSums, kernels: tuple[Kernel, ...], nugget: float) -> NormalEquations:
     """The normal equations for these kernels and this nugget, in units of the kernel's variance."""
     layout = sums.layout
     spectrum = _group_spectrum(layout, kernels)
     coefficients, basis = resolved_modes(layout, kernels, nugget, len(spectrum.values))
+    basis = FourierBasis(sums.available(basis.most))
     kept = [c[: m + 1] for c, m in zip(coefficients, basis.most, strict=True)]
     roots = tuple(np.sqrt(np.concatenate([c, c[1:]])) for c in kept)
     ones, values = sums.up_to(basis.most)
@@ -260,15 +289,33 @@ def resolved_modes(
         FAMILIES[kernel.family].fourier_coefficients(kernel.lengths[0], c.period)
         for c, kernel in zip(layout.circles, layout.fourier_kernels(kernels), strict=True)
     ]
-    largest = prod(float(c[0]) for c in coefficients)
-    least = max(_LEAST, _NEGLIGIBLE * nugget / (layout.count * largest))
-    limit = max(_FEWEST_MODES, _MODES_PER_SAMPLE * layout.count) / groups
+    least = _least_variance(layout, coefficients, nugget)
+    limit = min(max(_FEWEST_MODES, _MODES_PER_SAMPLE * layout.count), _MOST_MODES) / groups
     while True:
-        # spectra fall monotonically, but for rounding
-        most = tuple(max(1, int(np.argmax(np.append(c, 0) <= least * c[0])) - 1) for c in coefficients)
+        most = _modes_above(coefficients, least)
         if prod(2 * m + 1 for m in most) <= limit or least > 1e-3:
             return coefficients, FourierBasis(most)
         least *= 10
+
+
+def _least_variance(layout: SampleLayout, coefficients: Sequence[np.ndarray], nugget: float) -> float:
+    """Of a mode that the samples determine, in units of the largest."""
+    largest = prod(float(c[0]) for c in coefficients)
+    return max(_LEAST, _NEGLIGIBLE * nugget / (layout.count * largest))
+
+
+def _modes_above(coefficients: Sequence[np.ndarray], least: float) -> tuple[int, ...]:
+    # spectra fall monotonically, but for rounding
+    return tuple(max(1, int(np.argmax(np.append(c, 0) <= least * c[0])) - 1) for c in coefficients)
+
+
+def needed_modes(
+    layout: SampleLayout, kernels: Sequence[Kernel], nugget: float
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Wavenumbers of a solve, and those it would take if as many as the samples determine were allowed."""
+    groups = len(_group_spectrum(layout, kernels).values)
+    coefficients, basis = resolved_modes(layout, kernels, nugget, groups)
+    return basis.most, _modes_above(coefficients, _least_variance(layout, coefficients, nugget))
 
 
 @dataclass(frozen=True)
@@ -314,8 +361,7 @@ class MeanFunction:
         t: Float[np.ndarray, " n"],
     ) -> Float[np.ndarray, " n"]:
         """The same from Fourier coefficients, of which each point takes the row of its group."""
-        columns = self.layout.along_fourier(list(x.T), t)
-        theta = [c.angles(column) for c, column in zip(self.layout.circles, columns, strict=True)]
+        theta = self.layout.angles(x, t)
         values = np.empty(len(t))
         for i, row in enumerate(rows):
             members = group == i

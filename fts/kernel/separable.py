@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float
 from tqdm.auto import tqdm
 
 from fts.domain import grid_points
+from fts.io.streams import MOST_GROUPS
 from fts.kernel.covariance import (
     Choice,
     SampleAxis,
@@ -33,12 +34,12 @@ from fts.kernel.covariance import (
 from fts.kernel.cross_validation import implied_variance
 from fts.kernel.normal_equations import (
     FourierSums,
+    KnownSums,
     MaskedNormalEquations,
     MeanFunction,
     NormalEquations,
     PartialGrid,
     Solution,
-    arrange_samples,
     assemble,
     draw_prior,
     fit_to_draw,
@@ -62,7 +63,6 @@ _BLOCK = 4096  # grid points of scattered sensors evaluated at once
 # of the whole grid: what a search takes beyond these is bounded.
 _EIGENVECTORS, _DECOMPOSITIONS = 2e-10, 2
 _FEW = 8  # samples per sensor, or per frame, at least, for these to be groups
-_MOST_GROUPS = 2000  # their kernel matrix is decomposed
 # A solve that has come close when its steps end is kept: ten times the nugget costs more than the rest does.
 _TOLERANCE, _CLOSE, _MOST, _EASIER = 1e-7, 1e-6, 1500, 10.0
 
@@ -244,8 +244,7 @@ class ScatteredPosterior(Posterior):
     def _half(self, kept: Bool[np.ndarray, " n"], nugget: float) -> "ScatteredPosterior":
         """The process given the kept samples."""
         x, t = self.x[kept], self.t[kept]
-        layout = arrange_samples(x, t, self.domain, self.system.layout.grouping)
-        sums = FourierSums(layout, self.sums.y[kept])
+        sums = FourierSums(x, t, self.sums.y[kept], self.domain, self.system.layout.grouping)
         choice, system, solution = solve_with_nugget(sums, replace(self.choice, nugget=nugget))
         return replace(
             self,
@@ -337,13 +336,10 @@ def condition_scattered(
     mean, scale = float(y.mean()), float(y.std())
     values, grouping = (y - mean) / scale, _grouping(observations)
     choice, calibrate = search_scattered(observations, values, grouping, rng, step)
-    sums = FourierSums(arrange_samples(x, t, observations.domain, grouping), values)
+    sums = FourierSums(x, t, values, observations.domain, grouping)
     choice, system, solution = solve_with_nugget(sums, choice)
     step()
-    # The deviation of the residuals, less the freedom that the field has taken from them.
     z = solution.z
-    left = float(values @ values - 2 * np.vdot(z, system.right) + np.vdot(z, system.normal(z)))
-    noise = float(np.sqrt(max(left, 0.0) / max(len(values) - system.freedom, 1)))
     return ScatteredPosterior(
         x=x,
         t=t,
@@ -356,12 +352,18 @@ def condition_scattered(
         choice=choice,
         mean=mean,
         scale=scale,
-        noise=scale * noise,
+        noise=scale * residual_deviation(system, z, float(values @ values)),
         seconds=time.perf_counter() - began,
     )
 
 
-def solve_with_nugget(sums: FourierSums, choice: Choice) -> tuple[Choice, NormalEquations, Solution]:
+def residual_deviation(system: NormalEquations, z: Float[np.ndarray, "..."], square: float) -> float:
+    """Of the residuals, less the freedom that the field has taken from them; `square` sums the samples'."""
+    left = square - 2 * float(np.vdot(z, system.right)) + float(np.vdot(z, system.normal(z)))
+    return float(np.sqrt(max(left, 0.0) / max(system.layout.count - system.freedom, 1)))
+
+
+def solve_with_nugget(sums: KnownSums, choice: Choice) -> tuple[Choice, NormalEquations, Solution]:
     """The solve, with a larger nugget where it does not come close."""
     while True:
         system = assemble(sums, choice.kernels, choice.nugget)
@@ -385,11 +387,16 @@ def seconds_of_grid(parts: Sequence[SampleAxis]) -> float:
     return _EIGENVECTORS * _DECOMPOSITIONS * sum(len(p.points) ** 3 for p in parts if not p.circulant)
 
 
+def most_groups(count: int) -> float:
+    """Sensors, or frames, up to which so many samples are grouped by them: each has some samples then."""
+    return min(count / _FEW, float(MOST_GROUPS), float(np.sqrt(count)))
+
+
 def _grouping(observations: Observations) -> str:
     """Whether sensors or frames recur often enough to be groups."""
-    n = len(observations)
+    most = most_groups(len(observations))
     for name, points in (("sensors", observations.x), ("frames", observations.t[:, None])):
-        if not has_more_rows_than(min(n / _FEW, float(_MOST_GROUPS), float(np.sqrt(n))), points):
+        if not has_more_rows_than(most, points):
             return name
     return ""
 

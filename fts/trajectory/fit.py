@@ -225,7 +225,7 @@ def multiple_shooting(
     step: Callable[[], object] = lambda: None,
 ) -> tuple[Record, tuple[TrajectoryFit, ...]]:
     """The record in windows, and every start that can be integrated fitted to it; `step` follows each fit."""
-    observations, domain = fit.observations, fit.observations.domain
+    observations, domain = fit.sample, fit.sample.domain
     if domain.dimension != 1 or not domain.periodic[0]:
         raise NotApplicable("an equation is followed on one periodic axis: say domain= with periodic=(True,)")
     if not all(term.is_autonomous for term in library):

@@ -15,7 +15,7 @@ from fts.kernel import closed_form, cross_validation, normal_equations, search
 from fts.kernel.covariance import FAMILIES, Choice, Kernel, decompose, distance
 from fts.kernel.cross_validation import HoldOut, tracks
 from fts.kernel.fourier import PADDING, FourierBasis, fourier_sums, trigonometric
-from fts.kernel.normal_equations import FourierSums, arrange_samples
+from fts.kernel.normal_equations import FourierSums
 from fts.kernel.posterior import DrawnVariance
 from fts.kernel.separable import ScatteredPosterior, SeparablePosterior, condition_partial_grid
 from fts.observations import Observations
@@ -78,7 +78,7 @@ def test_solve_is_that_of_the_dense_process(
     x, t = _cloud(domain, sliced, 250, rng)
     y = np.sin(3 * x[:, 0] + t) + 0.3 * rng.standard_normal(250)
     kernels = _kernels(domain)
-    system = normal_equations.assemble(FourierSums(arrange_samples(x, t, domain, sliced), y), kernels, NUGGET)
+    system = normal_equations.assemble(FourierSums(x, t, y, domain, sliced), kernels, NUGGET)
     solution = system.solve(system.right, tolerance=1e-10, most=2000)
     assert solution.converged
     matrix = _covariance((x, t), (x, t), kernels, domain, sliced) + NUGGET * np.eye(250)
