@@ -31,6 +31,8 @@ Columns = Mapping[str, str] | Sequence[str] | None
 Arrays = dict[str, np.ndarray]  # by role: x, [y, [z,]] t and u
 Rows = Iterator[list[str]]
 
+# A text is read in blocks, its numbers counted meanwhile; eight bytes are written in up to 25 characters.
+_MOST_TEXT = 4  # times `LARGEST`
 _LONGEST_LINE = 1 << 22
 _BLOCK = 1 << 18  # characters turned into numbers at once
 _LOOK = 1024  # lines after which the numbers so far are counted
@@ -141,14 +143,16 @@ def _listing(names: Sequence[str]) -> str:
 def read_delimited(path: Path, columns: Columns, decimal: str, missing: Sequence[str]) -> Arrays:
     """Columns x, [y, [z,]] t, u of the text at `path`, rows without a value left out."""
     size = path.stat().st_size
-    refuse_large(size, path.name)
+    if size > _MOST_TEXT * LARGEST:
+        most = _MOST_TEXT * LARGEST >> 20
+        raise FileError(f"{path.name} holds {size >> 20} MB of text, {most} are read: thin it out")
     packed = path.suffix.lower() == ".gz"
     if decimal not in (".", ","):
         raise FileError(f"decimal {decimal!r}: write '.' or ','")
     try:
         with (gzip.open if packed else open)(path, "rt", newline="", encoding="utf-8-sig") as stream:
             text = _Text(stream, path.name, decimal, missing)
-            text.most = LARGEST if packed else size
+            text.packed, text.most = packed, LARGEST if packed else size
             return text.read(columns)
     except UnicodeDecodeError:
         raise FileError(f"{path.name} is not UTF-8 text: save it as CSV in UTF-8") from None
@@ -167,6 +171,7 @@ class _Text:
         # A marker that is a number means it however it is written: -999, -999.0, -9.99e2.
         self.markers = np.array([value for value in map(self._float, self.missing) if value is not None])
         self.number = 0  # of the line read last
+        self.packed = False
         self.characters, self.most = 0, LARGEST  # read, and read at most: what the file held when opened
         self.comment = ""
         self.separator: str | None = None
@@ -315,7 +320,8 @@ class _Text:
             self.number += 1
             self.characters += len(line)
             if self.characters > self.most:
-                refuse_large(self.characters, self.name)
+                if self.packed:
+                    refuse_large(self.characters, self.name)
                 raise FileError(f"{self.name} grew while it was read: wait until it is complete")
             if len(line) == _LONGEST_LINE:
                 raise FileError(f"{self._line} does not end: write one sample a line")

@@ -76,6 +76,17 @@ def test_a_text_that_grows_is_not_followed(tmp_path: Path, monkeypatch) -> None:
     _refuse(path, "grew while it was read")
 
 
+def test_a_text_is_bounded_by_its_numbers_and_a_longer_one_at_once(tmp_path: Path, monkeypatch) -> None:
+    long = table([f"{x:.20f},{t:.20f},{u:.20f}" for x, t, u in zip(X, T, U, strict=True)])
+    path = _store(tmp_path / "a.csv", long)
+    monkeypatch.setattr("fts.io.formats.LARGEST", 8 * 3 * len(U))
+    assert len(long) > 2 * 8 * 3 * len(U)
+    np.testing.assert_allclose(fts.read_samples(path).y, U, atol=1e-12)
+    _refuse(_store(path, b"x,t,u\n" + b"".join(b"%d,0,1\n" % n for n in range(31))), "MB of numbers")
+    monkeypatch.setattr("builtins.open", None)
+    _refuse(_store(path, 2 * long), "MB of text")
+
+
 def test_arrays_kept_in_other_files_are_refused(tmp_path: Path) -> None:
     secret = _store(tmp_path / "secret", U.tobytes())
     for name in ("external", "link", "soft", "virtual"):
