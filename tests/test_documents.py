@@ -10,11 +10,14 @@ import sys
 import tomllib
 from functools import reduce
 from pathlib import Path
+from statistics import median
 
 import pytest
 import yaml
 
 import fts
+from fts.lab.figures.results import processor_seconds
+from fts.lab.studies.records import read_study
 
 ROOT = Path(__file__).resolve().parent.parent
 BOOK = [*(ROOT / "book").glob("*.md"), *(ROOT / "book").glob("*.ipynb")]
@@ -132,3 +135,27 @@ def test_what_contributing_says_runs(title: str, use: str) -> None:
     run = [sys.executable, "-c", code + use]
     done = subprocess.run(run, capture_output=True, text=True, cwd=ROOT, env=dict(os.environ))
     assert done.returncode == 0, done.stderr
+
+
+ROWS = {"fts, kernel field": "kernel", "fts, the paper's adapter": "paper"}
+
+
+def test_the_table_of_the_readme_follows_from_the_records() -> None:
+    runs = [run for study in ("main", "baselines") for run in read_study(study)]
+    text = (ROOT / "README.md").read_text().split("|---|---|---|---|\n")[1].split("\n\n")[0]
+    lines = [
+        [cell.strip().replace("`", "") for cell in line.strip("|").split("|")] for line in text.splitlines()
+    ]
+    assert len(lines) == 8
+    for name, exact, error, seconds in lines:
+        mine = [run for run in runs if run.row == ROWS.get(name, name)]
+        assert len(mine) == 30, name
+        assert int(exact) == sum(run.score["exact"] for run in mine)
+        assert error == f"{median(run.score['e_xi'] for run in mine):.2g}"
+        assert seconds == f"{median(map(processor_seconds, mine)):.3g}"
+
+
+def test_the_picture_of_the_readme_is_small_and_says_what_it_shows() -> None:
+    picture = ROOT / re.search(r"!\[[^]]{40,}\]\((\S+)\)", (ROOT / "README.md").read_text())[1]
+    assert picture.stat().st_size < 100_000
+    assert picture.with_suffix(".py").is_file()

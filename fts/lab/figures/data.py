@@ -7,9 +7,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fts.fields.frozen import Field
 from fts.observations import Observations
 from fts.plotting import PALETTE, canvas, field_map, panel_row
 from fts.problems.trajectories import Trajectory
+from fts.selection.selection import Selection
 
 _NARROW = 14  # characters above a third of a figure
 
@@ -43,6 +45,19 @@ def observed_values(trajectory: Trajectory, observations: Sequence[Observations]
         values[row, np.searchsorted(trajectory.t, samples.t)] = samples.y
         _field(ax, trajectory, values)
         ax.set_title(f"{samples.protocol}: {len(samples):,}\nsamples")
+    return figure
+
+
+def overview(
+    trajectory: Trajectory, observations: Observations, field: Field, selection: Selection
+) -> Figure:
+    """What the sensors read, the field frozen from it, and the equation selected on that."""
+    figure = observed_values(trajectory, [observations] * 2)
+    first, second = figure.axes
+    second.collections[0].set_array(field.on_grid(*trajectory.axes, trajectory.t).T)
+    first.set_title(f"{observations.protocol}: {len(observations):,} samples")
+    second.set_title("frozen field")
+    figure.supxlabel(f"${selection.equation.latex}$", fontsize=12)
     return figure
 
 
