@@ -15,7 +15,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book live test lint types fast slow lab bench verify reproduce lock clean
+.PHONY: help book live test lint types fast slow lab bench verify reproduce dist lock clean
 
 # One thread per process: the tests and the notebooks run side by side.
 export OMP_NUM_THREADS ?= 1
@@ -89,6 +89,10 @@ verify: $(READY)  ## check that every published number follows from the records
 
 reproduce: $(READY)  ## make runs drawn from the records again and compare them: RUNS=30 DRAW=7
 	$(BIN)/python -m fts.lab.studies reproduce --runs $(RUNS) --draw $(DRAW)
+
+dist: $(READY)  ## wheel and source archive, the same bytes from the same sources
+	$(BIN)/python .ci/dist.py dist
+	@sha256sum dist/*
 
 lock: $(READY)  ## write the lock files from the present environment
 	$(PIP) freeze --all --exclude-editable | $(BIN)/python .ci/lock.py > requirements.lock.new

@@ -1,5 +1,6 @@
 """pyproject.toml, requirements.lock, environment.yml and the installed environment say the same."""
 
+import importlib.util
 import json
 import re
 import subprocess
@@ -170,3 +171,28 @@ def test_the_lock_of_the_scripts_names_no_registry():
         for name, entry in packages.items()
         if name
     )
+
+
+def test_licenses_are_those_of_the_lock_and_a_wheel_needs_no_gpl() -> None:
+    """tqdm's MPL binds its own files alone; the GPL and its kin would bind what imports them."""
+    spec = importlib.util.spec_from_file_location("licenses", ROOT / ".ci" / "licenses.py")
+    licenses = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(licenses)
+    assert (ROOT / "LICENSES.md").read_text() == licenses.text(), "run python .ci/licenses.py > LICENSES.md"
+    needed = {name: licenses.license_of(name) for name in licenses.required()}
+    assert {"numpy", "scipy", "finufft"} <= set(needed)
+    assert all(needed.values())
+    assert {name: text for name, text in needed.items() if re.search(r"\b[AL]?GPL", text)} == {}
+
+
+def test_binder_installs_this_package_with_packages_that_are_locked() -> None:
+    lines = (ROOT / ".binder" / "requirements.txt").read_text().splitlines()
+    package, *others = (line for line in lines if not line.startswith("#"))
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert set(re.fullmatch(r"\.\[([\w,]+)\]", package)[1].split(",")) <= set(extras)
+    lock = _lock()
+    for requirement in map(Requirement, others):
+        assert requirement.specifier.contains(lock[canonicalize_name(requirement.name)])
+        assert str(requirement) in {str(Requirement(line)) for line in extras["book"]}
+    runtime = (ROOT / ".binder" / "runtime.txt").read_text().strip()
+    assert runtime == "python-3.11"

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,12 @@ import pytest
 # What the package needs is installed; what is an extra is hidden, as if it were not.
 HIDDEN = """
 import sys
-for name in ("torch", "matplotlib", "sympy", "distributed", "pysindy", "ipywidgets", "pandas"):
-    sys.modules[name] = None
+class Hidden:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name in ("torch", "matplotlib", "sympy", "distributed", "pysindy", "ipywidgets", "pandas"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Hidden)
 import fts
 """
 
@@ -22,37 +27,50 @@ EVERYTHING = "import sys\nimport fts\n"
 
 
 @pytest.fixture(scope="module")
-def site(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def dist(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel and the source archive."""
+    folder = tmp_path_factory.mktemp("dist")
+    subprocess.run([sys.executable, str(root / ".ci" / "dist.py"), str(folder)], check=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the installed wheel and nothing else of ours."""
-    folder = tmp_path_factory.mktemp("wheel")
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
-    # Built from a copy: setuptools leaves its own folders beside the sources.
-    source = folder / "source"
-    source.mkdir()
-    for name in ("fts", "pyproject.toml", "README.md", "LICENSE"):
-        (source / name).symlink_to(root / name)
-    wheel = [
-        "wheel",
-        "--no-deps",
-        "--no-build-isolation",
-        "--no-index",
-        "-w",
-        str(folder / "dist"),
-        str(source),
-    ]
-    subprocess.run([*pip, *wheel], check=True)
-    (built,) = (folder / "dist").glob("fts-*.whl")
-    target = [
-        "install",
-        "--no-deps",
-        "--no-index",
-        "--no-compile",
-        "--target",
-        str(folder / "site"),
-        str(built),
-    ]
-    subprocess.run([*pip, *target], check=True)
-    return folder / "site"
+    folder = tmp_path_factory.mktemp("site")
+    (built,) = dist.glob("fts-*.whl")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install", "--no-compile"]
+    subprocess.run([*pip, "--no-deps", "--no-index", "--target", str(folder), str(built)], check=True)
+    return folder
+
+
+@pytest.mark.slow
+def test_the_same_sources_give_the_same_archives(dist: Path, root: Path, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, str(root / ".ci" / "dist.py"), str(tmp_path)], check=True)
+    built = {path.suffix: path.read_bytes() for path in dist.iterdir()}
+    assert set(built) == {".whl", ".gz"}
+    assert {path.suffix: path.read_bytes() for path in tmp_path.iterdir()} == built
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pattern", ["*.whl", "*.tar.gz"])
+def test_a_fresh_environment_gets_the_command(pattern: str, dist: Path, tmp_path: Path) -> None:
+    """Dependencies are those of the lock, seen through a path file: no index is asked."""
+    (archive,) = dist.glob(pattern)
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
+    (packages,) = venv.glob("lib/python*/site-packages")
+    (packages / "lock.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+    pip = [str(venv / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    options = ["--no-deps", "--no-index", "--no-build-isolation", "--force-reinstall"]
+    subprocess.run([*pip, *options, str(archive)], check=True, cwd=tmp_path, env=clean)
+    _write_heat(tmp_path / "heat.csv")
+    command = [str(venv / "bin" / "fts"), "discover", "heat.csv", "--library", "u", "u_x", "u_xx", "--quiet"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=clean)
+    assert done.returncode in (0, 1), done.stderr
+    assert "u_xx" in done.stdout
+    assert list(packages.glob("fts-*.dist-info"))
 
 
 def _run(site: Path, code: str, *arguments: str, hidden: str = HIDDEN) -> subprocess.CompletedProcess:

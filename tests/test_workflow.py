@@ -19,8 +19,21 @@ def _commands(path: Path) -> list[str]:
     return [line for step in steps if "run" in step for line in step["run"].splitlines()]
 
 
-def test_both_workflows_are_there() -> None:
-    assert {path.stem for path in WORKFLOWS} == {"gpu", "test"}
+def test_all_workflows_are_there() -> None:
+    assert {path.stem for path in WORKFLOWS} == {"gpu", "release", "test"}
+
+
+def test_a_release_cannot_start_by_accident() -> None:
+    (path,) = (path for path in WORKFLOWS if path.stem == "release")
+    workflow = yaml.safe_load(path.read_text())
+    assert set(workflow[True]) == {"workflow_dispatch"}, "only a person starts it"
+    assert workflow[True]["workflow_dispatch"]["inputs"]["version"]["required"]
+    for job in workflow["jobs"].values():
+        assert job["if"] == "github.ref_type == 'tag' && github.ref_name == format('v{0}', inputs.version)"
+        assert job["environment"] == "release"
+    commands = _commands(path)
+    assert [command.split()[1] for command in commands] == ["test", "verify", "dist"]
+    assert "secrets." not in path.read_text()
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
