@@ -30,6 +30,8 @@ SIGNED_MAP = LinearSegmentedColormap.from_list(
     "signed", [(0.0, (_BLUE, 1)), (0.5, (_BLUE, 0)), (0.5, (_ORANGE, 0)), (1.0, (_ORANGE, 1))]
 )
 WIDTH = 5.2  # inches: text of a figure as wide as a phone is still as large as a caption
+DPI = 180
+SMALLEST_TEXT = 7.6  # points: eleven pixels where the book shows a figure in full
 _FORMULA = re.compile(r"\$([^$]+)\$")
 _KEPT = re.compile(r"(\$[^$]+\$|\{numref\}`[\w-]+`)")  # formulas and references
 _POWER = re.compile(r"(?<=\d)e([+-])0*(\d+)\b")
@@ -100,7 +102,7 @@ def use_style() -> None:
     mpl.rc("axes", edgecolor=INK, facecolor="none", labelcolor=INK, labelsize=13, linewidth=0.8)
     mpl.rc("axes", prop_cycle=cycler(color=PALETTE), titlecolor=INK, titlelocation="left", titlesize=11)
     mpl.rc("axes.spines", right=False, top=False)
-    mpl.rc("figure", dpi=180, facecolor="none", figsize=(WIDTH, 0.5 * WIDTH))
+    mpl.rc("figure", dpi=DPI, facecolor="none", figsize=(WIDTH, 0.5 * WIDTH))
     mpl.rc("figure.constrained_layout", use=True)
     mpl.rc("font", size=11)
     mpl.rc("grid", color=INK, linewidth=0.5)

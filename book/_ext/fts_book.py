@@ -4,11 +4,15 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
+from functools import partial
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from fontTools.subset import Subsetter
+from fontTools.ttLib import TTFont
+from PIL import Image
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.fileutil import copy_asset
@@ -20,6 +24,8 @@ from fts.lab.layout import needed_by, read_layout
 _MENDED = [
     # The theme's icons as a script of 1.5 MB: its style sheet has the same icons as fonts.
     (re.compile(r"<script[^>]*/fontawesome/[^>]*>\s*</script>"), ""),
+    # Fonts are fetched where an icon needs one; from disk, preloading them is an error.
+    (re.compile(r'\s*<link rel="preload" as="font"[^>]*>'), ""),
     # Settings of a service that is not used, and a script with them.
     (re.compile(r'<script type="text/x-thebe-config">[\s\S]*?</script>'), ""),
     (re.compile(r"<script>kernelName = [^<]*</script>"), ""),
@@ -30,6 +36,19 @@ _MENDED = [
     # A division in a list is an item of it, whatever else it is.
     (re.compile(r'role="doc-biblioentry"'), 'role="listitem"'),
 ]
+# Styles and scripts of blocks that a page may not have, by what its chapter has where it needs them.
+_BLOCKS = {
+    r"sphinx-design\.min\.css|design-tabs\.js": r'class="sd-',
+    r"togglebutton\.(?:css|js)": r'class="[^"]*(?:\btoggle\b|dropdown)',
+    r"exercise\.css|proof\.css": r'class="[^"]*(?:exercise|proof|solution)',
+    r"mathjax/tex-chtml\.js": r'class="[^"]*\bmath\b',
+}
+_CHAPTER = re.compile(r"<article[\s\S]*</article>")
+_COMMENT = re.compile(r"/\*[\s\S]*?\*/")
+_PICTURE = re.compile(r'<img (?=[^>]*src="([^"]*_images/[^"]+\.png)")')
+_ICON = re.compile(r"\bfa-([a-z0-9-]+)")
+_GLYPH = re.compile(r"\\([ef][0-9a-f]{3})\b")
+_RULE = re.compile(r"@font-face\{[^}]*\}|[^{}]+\{[^{}]*\}")
 # What a reader sees of a cell that only asserts.
 _CHECKED = "✓ checked"
 # Where words are defined, a word per entry of a list.
@@ -168,13 +187,68 @@ def _mend_pages(app: Sphinx, exception: Exception | None) -> None:
             text = mended = page.read_text(encoding="utf-8")
             for pattern, better in _MENDED:
                 mended = pattern.sub(better, mended)
+            mended = _PICTURE.sub(partial(_sized, page.parent), mended)
+            mended = _without_unused(mended)
             name = page.relative_to(html).with_suffix("").as_posix()
             mended = protect(mended, html / "_static", name, app.config.fts_policy.get(name))
             if mended != text:
                 page.write_text(mended, encoding="utf-8")
         drop_unused_code(html)
-        for script in Path(app.outdir).glob("_static/vendor/fontawesome/*/js/*"):
+        for script in html.glob("_static/vendor/fontawesome/*/js/*"):
             script.unlink()
+        _keep_icons_in_use(html)
+        for sheet in html.glob("_static/*.css"):
+            text = _COMMENT.sub("", sheet.read_text(encoding="utf-8"))
+            sheet.write_text(re.sub(r"\n\s*", "\n", text), encoding="utf-8")
+
+
+def _without_unused(text: str) -> str:
+    """The page without styles and scripts of blocks that it does not have."""
+    chapter = _CHAPTER.search(text)
+    for files, needed_by_block in _BLOCKS.items():
+        if not re.search(needed_by_block, chapter[0] if chapter else ""):
+            text = re.sub(rf"\s*<(?:link|script)[^>]*/(?:{files})[^>]*>(?:</script>)?", "", text)
+    return text
+
+
+def _sized(folder: Path, picture: re.Match[str]) -> str:
+    """A picture that is fetched when it nears the screen, with its size: it keeps its room until then."""
+    with Image.open(folder / picture[1]) as image:
+        width, height = image.size
+    return f'<img loading="lazy" width="{width}" height="{height}" '
+
+
+def _keep_icons_in_use(html: Path) -> None:
+    """Cut the font and the style sheet of icons down to those that pages, scripts and styles name."""
+    (sheet,) = html.glob("_static/vendor/fontawesome/*/css/all.min.css")
+    texts = [
+        path.read_text(encoding="utf-8", errors="ignore")
+        for path in html.rglob("*.*")
+        if path.suffix in (".html", ".js", ".css") and path != sheet
+    ]
+    names = {name for text in texts for name in _ICON.findall(text)}
+    glyphs = {glyph for text in texts for glyph in _GLYPH.findall(text)}
+    kept = []
+    for rule in _RULE.findall(sheet.read_text(encoding="utf-8")):
+        shown = _GLYPH.findall(rule)
+        if rule.startswith("@font-face"):
+            if "6 Free" in rule and "font-weight:900" in rule:
+                kept.append(
+                    re.sub(r"src:[^;}]*", 'src:url(../webfonts/fa-solid-900.woff) format("woff")', rule)
+                )
+        elif not shown or names & {*_ICON.findall(rule)}:
+            kept.append(rule)
+            glyphs.update(shown)
+    sheet.write_text("".join(kept), encoding="utf-8")
+    fonts = sheet.parents[1] / "webfonts"
+    font = TTFont(fonts / "fa-solid-900.ttf")
+    subsetter = Subsetter()
+    subsetter.populate(unicodes=[int(glyph, 16) for glyph in glyphs])
+    subsetter.subset(font)
+    font.flavor = "woff"
+    font.save(fonts / "fa-solid-900.woff")
+    for unused in (*fonts.glob("*.ttf"), *fonts.glob("*.woff2")):
+        unused.unlink()
 
 
 def _copy_mathjax(app: Sphinx, exception: Exception | None) -> None:

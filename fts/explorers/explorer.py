@@ -358,4 +358,5 @@ def join_modules(names: tuple[str, ...]) -> str:
     text = "".join((_FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in names)
     text = re.sub(r"^import [^;]*;\n", "", text, flags=re.MULTILINE)
     text = re.sub(r"^\s*//.*\n|^\s*/\*\*[\s\S]*?\*/\n", "", text, flags=re.MULTILINE)
-    return re.sub(r"^export (?!default )", "", text, flags=re.MULTILINE)
+    # Neither do pages need the indentation.
+    return re.sub(r"^[ \t]*(?:export (?!default ))?", "", text, flags=re.MULTILINE)

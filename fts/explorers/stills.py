@@ -27,7 +27,8 @@ _LONGEST_LINE = 75  # characters of LaTeX in a line as wide as the figure
 def as_html(figure: Figure, key: str, text: str) -> str:
     """The figure as an image in a holder the explorer `key` can hide; assets/heights.css keeps its room."""
     stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=144)
+    # Every reader fetches it, few see it.
+    figure.savefig(stream, format="png", dpi=88)
     plt.close(figure)
     data = base64.b64encode(stream.getvalue()).decode()
     image = f'<img alt="{html.escape(text)}" loading="lazy" src="data:image/png;base64,{data}">'

@@ -1,18 +1,22 @@
 """Pages as a reader meets them: jumps land, a phone cuts nothing off, axe-core finds nothing."""
 
+import os
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 # The server, the browser and the page that remembers its errors; pytest finds fixtures by name in here.
-from test_browser import _pages, _Watched, browser, pytestmark, site, sync_api  # noqa: F401
+from test_browser import HTML, _pages, _Watched, browser, pytestmark, site, sync_api  # noqa: F401
+
+from fts.plotting import DPI, SMALLEST_TEXT
 
 NEAR = 80  # pixels between where a jump ends and its target
 AXE = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
 
 _SETTLED = """() => [...document.querySelectorAll('.fts-holder:not(:empty)')].every(
   (holder) => holder.querySelector("[aria-busy='false'][data-milliseconds]"))"""
+_ANSWERED = ".fts-explorer[aria-busy='false'][data-milliseconds]"
 # How far the target is from where the page puts targets; nothing when the page can scroll no further.
 _MISSED = """(name) => {
   const target = document.getElementById(name), root = document.documentElement;
@@ -106,12 +110,24 @@ _CUT = """(width) => [...document.querySelectorAll('.bd-article *')].filter((e) 
 }).map((e) => `${e.tagName}.${e.className}`.slice(0, 80))"""
 
 
+# Tables, figures and formulas wider than what they stand in, which would hide or scroll their ends.
+_WIDE = """() => [...document.querySelectorAll('.bd-article :is(table, figure img, .fts-still img, mjx-container[display=true])')]
+  .filter((e) => e.getBoundingClientRect().width && !e.closest('details:not([open])')).filter((e) => {
+    let room = e.parentElement;
+    while (!/auto|scroll|hidden/.test(getComputedStyle(room).overflowX) && room.parentElement) room = room.parentElement;
+    const [mine, its] = [e.getBoundingClientRect(), room.getBoundingClientRect()];
+    return e.scrollWidth > e.clientWidth + 2 && e.tagName !== 'IMG' || mine.right > its.left + room.clientWidth + 2;
+  }).map((e) => `${e.tagName} ${e.closest('[id]')?.id}`)"""
+
+
+@pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("chapter", _pages())
-def test_nothing_is_cut_off_on_a_phone(browser, site: str, chapter: str) -> None:  # noqa: F811
-    watched = _Watched(browser, site, 390, "light")
+def test_nothing_is_cut_off(browser, site: str, chapter: str, width: int) -> None:  # noqa: F811
+    watched = _Watched(browser, site, width, "light")
     page = watched.open(f"{site}/{chapter}.html")
     _through(page)
-    assert page.evaluate(_CUT, 390) == []
+    assert page.evaluate(_CUT, width) == []
+    assert page.evaluate(_WIDE) == []
     # Numbers do not break: what a cell of a chapter's table holds is one line high. The cell is as high
     # as its row, in which a label may wrap.
     broken = page.locator(".cell_output table td").evaluate_all(
@@ -158,3 +174,54 @@ def test_icons_come_once() -> None:
     static = Path(__file__).resolve().parents[2] / "_build" / "html" / "_static" / "vendor" / "fontawesome"
     assert list(static.rglob("*.woff2"))
     assert not list(static.rglob("*.js")), "the same icons again, as a script of 1.5 MB"
+
+
+@pytest.mark.parametrize("chapter", _pages())
+def test_text_in_figures_is_legible(browser, site: str, chapter: str) -> None:  # noqa: F811
+    """At 1280 pixels the smallest text, of as many points as tests/lab allows, has at least eleven."""
+    watched = _Watched(browser, site, 1280, "light")
+    page = watched.open(f"{site}/{chapter}.html")
+    sizes = page.locator(".bd-article figure img").evaluate_all(
+        "all => all.map((i) => [i.clientWidth, Number(i.getAttribute('width'))])"
+    )
+    for shown, drawn in sizes:
+        assert SMALLEST_TEXT / 72 * DPI * shown / drawn >= 11
+    watched.context.close()
+
+
+@pytest.mark.parametrize(
+    ("word", "chapter"),
+    [
+        ("SVWS", "book/svws"),
+        ("install", "book/intro"),
+        ("license", "book/intro"),
+        ("noise", "book/cross"),
+        ("scattered", "book/samples"),
+    ],
+)
+def test_the_search_finds_the_right_chapter_first(browser, site: str, word: str, chapter: str) -> None:  # noqa: F811
+    watched = _Watched(browser, site, 1280, "light")
+    page = watched.open(f"{site}/search.html?q={word}")
+    first = page.locator("#search-results ul.search > li > a").first
+    first.wait_for()
+    page.wait_for_timeout(1000)  # results come in one by one, sorted
+    assert first.get_attribute("href").split("#")[0].split("?")[0] == f"{chapter}.html"
+    watched.context.close()
+
+
+def test_the_first_page_is_light_and_answers_at_once(browser, site: str) -> None:  # noqa: F811
+    """Under a megabyte over http; from disk the explorer answers within a second of a machine with nothing to do."""
+    watched, sizes = _Watched(browser, site, 1280, "light"), {}
+    watched.page.on("response", lambda response: sizes.update({response.url: len(response.body())}))
+    watched.open(f"{site}/book/intro.html").locator(_ANSWERED).first.wait_for()
+    assert sum(size for url, size in sizes.items() if url.startswith("http")) < 1e6
+    watched.context.close()
+    busy = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    seconds = []
+    for _ in range(3):
+        watched = _Watched(browser, "file://", 1280, "light")
+        watched.page.goto((HTML / "book/intro.html").as_uri(), wait_until="commit")
+        watched.page.locator(_ANSWERED).first.wait_for()
+        seconds.append(watched.page.evaluate("performance.now()") / 1000)
+        watched.context.close()
+    assert min(seconds) < 1.0 * busy

@@ -1,6 +1,8 @@
 """Tables and figures of the results: what differs is listed, what is not complete is refused."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -10,7 +12,10 @@ from fts.lab.figures import baselines, results
 from fts.lab.studies import published, records, tuning
 from fts.lab.studies.records import Summary
 from fts.params.paper import TEST_SEEDS
+from fts.plotting import SMALLEST_TEXT
 from fts.problems.problems import problem
+
+ROOT = Path(__file__).resolve().parents[2]
 
 FIELDS, SELECTORS = ("spectral", "kernel"), ("strong STRidge", "SVWS")
 
@@ -107,3 +112,16 @@ def test_a_run_took_what_its_stages_took():
     figure = results.against_seconds({"WSINDy": records.read_study("baselines")})
     figure.canvas.draw()
     assert len(figure.axes) == 3
+
+
+def test_no_text_in_figures_is_too_small_to_read() -> None:
+    sources = [*ROOT.glob("fts/lab/**/*.py"), ROOT / "fts/plotting.py", ROOT / "fts/explorers/stills.py"]
+    sizes = [
+        float(size)
+        for path in sources
+        for size in re.findall(
+            r"(?:fontsize|labelsize|titlesize)\"?[=:] ?([\d.]+)", path.read_text(encoding="utf-8")
+        )
+    ]
+    assert len(sizes) > 20
+    assert min(sizes) >= SMALLEST_TEXT

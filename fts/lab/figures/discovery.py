@@ -91,7 +91,7 @@ def verdict_table(records: Sequence[RunRecord]) -> Table:
         called = [sum(run.extra["notes"]["status"] == "identified" for run in some) for some in by_level]
         counts = (str(count) if some else "–" for count, some in zip(called, by_level, strict=True))
         exact = sum(run.score["exact"] for run in runs)
-        rows.append((name, max(map(len, by_level)), f"{exact} of {len(runs)}", *counts))
+        rows.append((name, max(map(len, by_level)), f"{exact}\u00a0of\u00a0{len(runs)}", *counts))
     header = ("samples", "runs each", "right", *(f"{level:.0%} noise" for level in levels))
     return table(header, rows)
 
