@@ -265,7 +265,7 @@ class PoolExplorer(Explorer):
         left.barh(names, risks, color=[PALETTE[0], *[INK] * (len(order) - 1)])
         left.barh(names, penalties, left=risks, color=PALETTE[1])
         left.invert_yaxis()
-        left.tick_params(axis="y", labelsize=7)
+        left.tick_params(axis="y", labelsize=8)
         left.set(xlabel="risk + penalty", title=self.source.info["label"])
         info = self.source.info
         u = np.linspace(info["low"], info["high"], 100)
