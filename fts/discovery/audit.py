@@ -19,6 +19,8 @@ from fts.trajectory.fit import TrajectoryFit
 
 # Departures named in a reason, and terms named as too small to be seen.
 _NAMED, _UNSEEN = 3, 3
+# Cosine of two moves of the state beyond which they are one: samples whose mean is 70 times their deviation.
+_PROPORTIONAL = 1 - 1e-4
 
 
 @dataclass(frozen=True)
@@ -75,11 +77,25 @@ def _wider(
     fits = compare_wider(comparison, around, library, step, incomplete=bool(made.wanted))
     noise = max(fit.misfit, comparison.record.params.least_noise * comparison.record.scale)
     result = []
-    for each in fits:
+    for each in (each for each in fits if not _same(around, each)):
         gap = (each.square - fit.square) / noise**2 + each.prior - fit.prior
         beyond = tuple(library.names[j] for j in each.support if j >= len(comparison.library))
         result.append(_Wider(_equation(library, each), each, beyond, gap))
     return sorted(result, key=lambda each: each.gap)
+
+
+def _same(around: TrajectoryFit, fit: TrajectoryFit) -> bool:
+    """True for an equation whose new term moves the state as the one in its stead does.
+
+    Far from zero u^2 is a multiple of u up to a constant: which of the two it is, depends on the origin of u.
+    """
+    size = np.sqrt(np.maximum(np.diag(around.information), np.finfo(float).tiny))
+    gone = [i for i in around.support if i not in fit.support]
+    new = [j for j in fit.support if j not in around.support]
+    if len(gone) != len(new):
+        return False
+    cosines = np.abs(around.information[np.ix_(gone, new)]) / np.outer(size[gone], size[new])
+    return bool((cosines.max(axis=0) > _PROPORTIONAL).all())
 
 
 def _as_good(wider: _Wider, comparison: Comparison, params: VerdictParams) -> bool:

@@ -160,7 +160,7 @@ def outliers(fit: Fit) -> Bool[np.ndarray, " n"]:
     least = max(_LEAST * float(o.y.std()), _FAR * _spread(missed))
     suspects = np.flatnonzero(np.abs(missed - np.median(missed)) > least / 2)
     wrong = np.zeros(len(o), dtype=bool)
-    if not suspects.size:
+    if not suspects.size or len(o) <= _NEIGHBOURS:
         return wrong
     points = _scaled(fit)
     near = np.asarray(KDTree(points).query(points[suspects], k=_NEIGHBOURS + 1)[1])[:, 1:]
