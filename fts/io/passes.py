@@ -19,9 +19,9 @@ from tqdm.auto import tqdm
 from fts import containers
 from fts.containers import FileError
 from fts.io.formats import Arrays
-from fts.io.streams import Chunk
+from fts.io.streams import Chunk, damaged
 
-_PER_THREAD, _FAN = 8, 8  # chunks a worker's thread is given at once; parts that one task adds up
+PER_THREAD, FAN = 8, 8  # chunks a worker's thread is given at once; parts that one task adds up
 _KEEP_EVERY = 20.0  # seconds from one file to the next
 _DTYPES = ("<f8", "<c16", "<u8", "<i8")
 _REMEDY = "remove it"
@@ -107,23 +107,24 @@ def _measured(
     if client is None:
         yield from (([chunk], measure(chunk)) for chunk in chunks)
         return
-    size = _PER_THREAD * max(1, sum(client.nthreads().values()))
+    submit = partial(_submit_chunk, measure=measure, client=client)
+    size = PER_THREAD * max(1, sum(client.nthreads().values()))
     pending: tuple[list[Chunk], Any] | None = None
     while batch := list(islice(chunks, size)):
         # The next batch is handed out before the sum of this one is waited for: nobody idles meanwhile.
-        following = batch, _submit(batch, measure, client)
+        following = batch, _submit(batch, submit, client)
         if pending:
-            yield pending[0], _gather(*pending)
+            yield pending[0], _gather(*pending, submit)
         pending = following
     if pending:
-        yield pending[0], _gather(*pending)
+        yield pending[0], _gather(*pending, submit)
 
 
-def _submit(batch: list[Chunk], measure: Measure[T], client: Any) -> Any:
+def _submit(batch: list[Chunk], submit: Callable[[Chunk], Any], client: Any) -> Any:
     """The future of a batch's sum: Dask does again what a lost worker had done, and adds up as a tree."""
-    futures = [_submit_chunk(chunk, measure, client) for chunk in batch]
+    futures = list(map(submit, batch))
     while len(futures) > 1:
-        groups = [futures[i : i + _FAN] for i in range(0, len(futures), _FAN)]
+        groups = [futures[i : i + FAN] for i in range(0, len(futures), FAN)]
         futures = [client.submit(_sum, *group, pure=False) for group in groups]
     return futures[0]
 
@@ -146,7 +147,7 @@ def _tables_of(convert: Callable[[Any], Arrays] | None, table: Any) -> list[Arra
     return [table if convert is None else convert(table)]
 
 
-def _gather(batch: list[Chunk], future: Any) -> Any:
+def _gather(batch: list[Chunk], future: Any, submit: Callable[[Chunk], Any]) -> Any:
     from distributed import KilledWorker
     from distributed.client import FutureCancelledError
 
@@ -159,3 +160,12 @@ def _gather(batch: list[Chunk], future: Any) -> Any:
         ) from None
     except FutureCancelledError:
         raise ConnectionError(f"the Dask scheduler is gone at {span}: start again where one runs") from None
+    except FileError:
+        raise
+    except Exception as error:
+        # A collection's own tasks know no chunk: which of them fails is seen by having each done again.
+        failed = (chunk for chunk in batch if chunk.delayed is not None and submit(chunk).exception())
+        chunk = next(failed, None)
+        if chunk is None:
+            raise
+        raise damaged(chunk, error) from None

@@ -333,15 +333,16 @@ def _partitions(collection: Any, columns: Columns, where: str) -> list[Chunk]:
     """A chunk per partition of a Dask dataframe, or per block of rows of a Dask array."""
     if hasattr(collection, "columns"):
         roles = assign(list(map(str, collection.columns)), columns, where)
-        parts, convert = collection[list(roles.values())].to_delayed(), partial(_frame, roles, where)
+        parts, convert = collection[list(roles.values())].to_delayed(), partial(_frame, roles)
     else:
         names = _in_order(collection.shape, columns, where)
         parts = collection.rechunk({1: -1}).to_delayed().ravel()
         convert = partial(_columns_in_order, names)
     chunks = []
     for i, part in enumerate(parts):
-        read = partial(_computed, part, convert)
-        chunks.append(Chunk(f"partition {i} of {where}", read, delayed=part, convert=convert))
+        name = f"partition {i} of {where}"
+        arrays = partial(convert, name)
+        chunks.append(Chunk(name, partial(_computed, part, arrays), delayed=part, convert=arrays))
     return chunks
 
 
@@ -352,11 +353,13 @@ def _computed(part: Any, convert: Callable[[Any], Arrays]) -> list[Arrays]:
 def _frame(roles: Mapping[str, str], where: str, frame: Any) -> Arrays:
     missing = [name for name in roles.values() if name not in frame.columns]
     if missing:
-        raise FileError(f"{where} has a partition without {missing[0]!r}: give all the same columns")
+        raise FileError(f"{where} has no column {missing[0]!r}: give all the same columns")
     return {role: formats.numbers(name, frame[name].to_numpy(), where) for role, name in roles.items()}
 
 
-def _columns_in_order(names: Sequence[str], array: Any) -> Arrays:
+def _columns_in_order(names: Sequence[str], where: str, array: Any) -> Arrays:
+    if np.ndim(array) != 2 or np.shape(array)[1] != len(names):
+        raise FileError(f"{where} has shape {np.shape(array)}: give {len(names)} columns in each")
     return dict(zip(names, np.asarray(array).T, strict=True))
 
 

@@ -59,10 +59,14 @@ class Chunk:
             yield from self.tables()
         except FileError:
             raise
-        # A damaged file ends in the parsers of other libraries in whatever they did not foresee.
         except Exception as error:
-            reason = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
-            raise FileError(f"{self.name} is damaged or ends early ({reason}): write it again") from None
+            raise damaged(self, error) from None
+
+
+def damaged(chunk: Chunk, error: BaseException) -> FileError:
+    """What to say of a chunk that cannot be read: libraries' parsers end in whatever they did not foresee."""
+    reason = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
+    return FileError(f"{chunk.name} is damaged or ends early ({reason}): write it again")
 
 
 @contextlib.contextmanager

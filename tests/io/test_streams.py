@@ -14,7 +14,7 @@ from tqdm.auto import tqdm
 
 import fts
 from fts.containers import FileError
-from fts.io import passes, streams
+from fts.io import passes, sources, streams
 from fts.io.passes import Kept, reduce_chunks
 from fts.io.streams import Survey, survey_chunk
 
@@ -193,6 +193,32 @@ def test_a_file_that_ends_early_is_named(name: str, tmp_path: Path, rng: np.rand
         _survey(fts.stream_samples(source, BOX))
 
 
+def _unreadable() -> Any:
+    raise OSError("Couldn't deserialize thrift")
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (lambda frame: frame.rename(columns={"u": "v"}), "has no column 'u': give all the same"),
+        (lambda frame: frame.astype({"u": str}).astype(object), "holds objects.*store plain numbers"),
+        (lambda frame: frame.assign(u=np.nan), r"u\[0\] is nan: drop"),
+        (lambda frame: frame.assign(t=9.0), "lies outside.*enlarge the domain"),
+        (lambda _: _unreadable(), "damaged or ends early .OSError: Couldn't.*write it again"),
+    ],
+)
+def test_a_partition_that_is_wrong_is_named(wrong: Any, sentence: str, rng: np.random.Generator) -> None:
+    dataframe, pandas = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    from dask import delayed
+
+    good = pandas.DataFrame(_table(rng))
+    parts = [delayed(good), delayed(wrong, pure=False)(delayed(good)), delayed(good)]
+    collection = dataframe.from_delayed(parts, meta=good[:0], verify_meta=False)
+    with pytest.raises(FileError, match=f"partition 1 of the Dask DataFrame.*{sentence}"):
+        fts.fit(fts.stream_samples(collection, BOX), progress=False)
+
+
 def test_a_file_cut_after_it_was_opened_is_named(tmp_path: Path, rng: np.random.Generator) -> None:
     folder = _folder(tmp_path / "samples", _table(rng))
     stream = fts.stream_samples(folder, BOX)
@@ -296,6 +322,50 @@ def test_a_full_disk_is_said_and_loses_nothing(
         survey = _survey(stream, _kept(tmp_path / "kept.fts"))
     assert survey.count == 3000
     assert not list(tmp_path.iterdir())
+
+
+def test_a_disk_that_fills_while_sums_are_written_leaves_nothing(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    resource = pytest.importorskip("resource")
+    stream = fts.stream_samples([_table(rng)], BOX)
+    least, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, most))  # Python ignores the signal, the write fails
+    try:
+        with pytest.warns(UserWarning, match="sums up to chunk 0 are not kept .File too large.: free"):
+            survey = _survey(stream, _kept(tmp_path / "kept.fts"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (least, most))
+    assert survey.count == 3000
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("small")
+def test_a_fit_goes_on_in_either_pass_where_a_chunk_was_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rng: np.random.Generator
+) -> None:
+    folder = _folder(tmp_path / "samples", _table(rng))
+    expected = fts.fit(fts.stream_samples(folder, BOX, kept=tmp_path / "other"), progress=False)
+    tables, read = sources._parquet_tables, []
+
+    def damaging(path: Path, *arguments: Any) -> Iterator[Any]:
+        read.append((path.name, arguments[0]))
+        for table in tables(path, *arguments):
+            # The fifth chunk in the first pass, the third in the second.
+            yield table | {"u": table["u"] * np.nan} if len(read) in (5, 5 + 1 + 4 + 3) else table
+
+    monkeypatch.setattr(sources, "_parquet_tables", damaging)
+    stream = fts.stream_samples(folder, BOX, kept=tmp_path / "kept")
+    for name in ("part-01400", "part-00700"):
+        with pytest.raises(FileError, match=rf"{name}.*u\[0\] is nan: drop"):
+            fts.fit(stream, progress=False)
+    field = fts.fit(stream, progress=False)
+    # Every chunk was read once in each pass, those refused once more.
+    assert len(list(stream.chunks)) == 9
+    assert sorted(read) == sorted([*2 * read[5:10], *2 * read[:4], read[4], read[12]])
+    axes = np.linspace(0, 1, 9), np.linspace(0, 2, 9)
+    assert np.array_equal(field.on_grid(*axes), expected.on_grid(*axes))
+    assert not list((tmp_path / "kept").iterdir())
 
 
 @pytest.mark.usefixtures("small")

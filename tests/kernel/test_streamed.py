@@ -91,6 +91,34 @@ def test_a_small_stream_is_fitted_as_samples_in_memory(rng: np.random.Generator)
     assert np.array_equal(field.on_grid(*AXES), expected.on_grid(*AXES))
 
 
+@pytest.mark.slow
+def test_a_million_samples_from_a_file_give_the_field_of_samples_in_memory(
+    rng: np.random.Generator, tmp_path: Path
+) -> None:
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    observations = _samples("", rng, 1_000_000)
+    table = pa.table({"x": observations.x[:, 0], "t": observations.t, "u": observations.y})
+    parquet.write_table(table, tmp_path / "samples.parquet", row_group_size=300_000)
+    (tmp_path / "part").mkdir()
+    for i, start in enumerate(range(0, 1_000_000, 230_000)):
+        parquet.write_table(table.slice(start, 230_000), tmp_path / "part" / f"{i}.parquet")
+    posterior = _posterior(fit_posterior(observations, progress=False))
+    for source in ("samples.parquet", "part"):
+        stream = fts.stream_samples(tmp_path / source, BOX, kept=tmp_path / "kept")
+        from_file = _posterior(fit_posterior(stream, progress=False))
+        assert from_file.count == 1_000_000
+        assert from_file.choice == posterior.choice
+        assert np.abs(from_file.on_grid(*AXES) - posterior.on_grid(*AXES)).max() < 1e-10
+    # The same solve from the sums of all samples at once.
+    values = (observations.y - posterior.mean) / posterior.scale
+    sums = FourierSums(observations.x, observations.t, values, BOX, "")
+    _, system, solution = solve_with_nugget(sums, posterior.choice)
+    whole = streamed.mean_function(system, solution.z).on_grid(*AXES)
+    assert np.abs(whole - posterior.standardized(*AXES)).max() < 1e-10
+
+
 @pytest.mark.usefixtures("small", "calm")
 @pytest.mark.parametrize("layout", ["", "sensors"])
 def test_draws_have_the_covariance_of_the_posterior(layout: str, rng: np.random.Generator) -> None:
@@ -232,3 +260,18 @@ def test_workers_give_the_same_field_when_one_is_killed(rng: np.random.Generator
         )
         with pytest.raises(ValueError, match="chunk 3 holds arrays of shapes"):
             fit_posterior(replace(stream, chunks=chunks), client=client, progress=False)
+        # A partition that the collection's own tasks cannot make.
+        parts = [array.from_array(table[:9000], chunks=(1000, 3)), _unmade(array)]
+        broken = fts.stream_samples(array.concatenate(parts), BOX)
+        with pytest.raises(ValueError, match=r"partition 9 of the Dask Array is damaged .*OSError: gone"):
+            fit_posterior(broken, client=client, progress=False)
+
+
+def _unmade(array: Any) -> Any:
+    from dask import delayed
+
+    return array.from_delayed(delayed(_gone)(), shape=(1000, 3), dtype=float)
+
+
+def _gone() -> None:
+    raise OSError("gone")
