@@ -340,7 +340,7 @@ def resolved_states(record: Record, at: Linearization) -> States:
     variance, size, kept = residual_variance(record, at), len(record.spread), []
     for state, tangents in zip(at.states, at.tangents, strict=True):
         along = tangents[:, :size]
-        known = np.diag(np.linalg.inv(along.T @ along / variance + np.diag(record.spread**-2.0)))
+        known = np.diag(_solve(along.T @ along / variance + np.diag(record.spread**-2.0), np.eye(size)))
         pairs, errors = state[1:].reshape(-1, 2), known[1:].reshape(-1, 2)
         visible = (pairs**2).sum(axis=1) > record.params.visible**2 * errors.mean(axis=1)
         kept.append(np.concatenate([state[:1], (pairs * visible[:, None]).ravel()]))
@@ -354,7 +354,7 @@ def _gauss_newton_step(record: Record, library: Library, point: Linearization) -
     variance = residual_variance(record, point)
     normal = normal_equations(record, point, variance)
     step = np.linalg.lstsq(normal.information, normal.score, rcond=None)[0]
-    solved = [np.linalg.solve(H, np.column_stack([cross, g])) for H, cross, g in normal.windows]
+    solved = [_solve(H, np.column_stack([cross, g])) for H, cross, g in normal.windows]
     moves = [columns[:, -1] - columns[:, :-1] @ step for columns in solved]
     gains = [g @ columns[:, -1] for (_, _, g), columns in zip(normal.windows, solved, strict=True)]
     if step @ normal.score + sum(gains) < record.params.settled:
@@ -380,7 +380,7 @@ def normal_equations(record: Record, at: Linearization, variance: float) -> Elim
         H = along.T @ along / variance + precision
         cross = along.T @ by / variance
         gradient = along.T @ residual / variance - precision @ state
-        solved = np.linalg.solve(H, np.column_stack([cross, gradient, precision]))
+        solved = _solve(H, np.column_stack([cross, gradient, precision]))
         J = by.shape[1]
         information = information + by.T @ by / variance - cross.T @ solved[:, :J]
         score = score + by.T @ residual / variance - cross.T @ solved[:, J]
@@ -388,6 +388,14 @@ def normal_equations(record: Record, at: Linearization, variance: float) -> Elim
         windows.append((H, cross, gradient))
     freedom = record.samples - fitted
     return EliminatedEquations(np.asarray(information), np.asarray(score), tuple(windows), freedom)
+
+
+def _solve(H: Float[np.ndarray, "n n"], columns: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "n k"]:
+    """H^-1 columns; the smallest solution where a state that nearly diverges hides all others by rounding."""
+    try:
+        return np.linalg.solve(H, columns)
+    except np.linalg.LinAlgError:
+        return np.linalg.lstsq(H, columns, rcond=None)[0]
 
 
 def linearize(
