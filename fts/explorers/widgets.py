@@ -98,7 +98,7 @@ class SelectionExplorer(RuleExplorer):
         return np.array(rows)
 
     def answer(self) -> dict[str, Any]:
-        return _selection_answer(self.selection, self.pooled)
+        return _selection_answer(self.selection, self.pooled) | {"redrawn": self.redrawn.tolist()}
 
     def still(self) -> Figure:
         return stills.selection(self.selection, self.source.info["label"])

@@ -28,13 +28,15 @@ export function selectionView() {
       const above = recurrence(frame, answer, half) + risks(frame, answer, half);
       const question = redrawnQuestion(frame, answer),
         key = JSON.stringify([frame.info.key, question]);
+      // Python's first answer brings its draws along.
+      if (answer.redrawn) draws.set(key, answer.redrawn);
       const show = () => {
         frame.figure.innerHTML = above + scatter(frame, answer, draws.get(key) ?? [], frame.width);
         frame.root.dataset.draws = draws.get(key)?.length ?? 0;
       };
       show();
-      // What Python answered first is not asked about; and a hand on a slider comes before the draws.
-      if (draws.has(key) || answer.milliseconds === undefined || !answer.support.length) return;
+      // A hand on a slider comes before the draws.
+      if (draws.has(key) || !answer.support.length) return;
       clearTimeout(waiting);
       waiting = setTimeout(async () => {
         const drawn = await ask(`${frame.asker} redrawn`, frame.source, "redrawn", question);

@@ -42,7 +42,7 @@ def _words(setting: Setting) -> tuple[str, str]:
 
 def behaviors(paths: Mapping[Setting, SupportPath]) -> Figure:
     """Per training: F1 of the support, and under it which terms were in it, over the whole training."""
-    figure = plt.figure(figsize=(WIDTH, 2.5 * len(paths)))
+    figure = plt.figure(figsize=(WIDTH, 2.9 * len(paths)))
     slots = figure.add_gridspec(len(paths), 1)
     for i, (setting, path) in enumerate(paths.items(), start=1):
         _behavior(figure, slots[i - 1], path, title(setting), last=i == len(paths))
@@ -63,7 +63,7 @@ def all_seeds(paths: Mapping[Setting, Mapping[int, SupportPath]]) -> Figure:
         axes[0].set_title("\n".join(_words(setting)) if zoom is None else "\nzoom", fontsize=9)
         for ax, seed in zip(axes, seeds, strict=True):
             if seed in paths[setting]:
-                f1_line(ax, paths[setting][seed], label=True, zoom=zoom)
+                f1_line(ax, paths[setting][seed], label=zoom is None, zoom=zoom)
             elif zoom is None:
                 ax.text(0.5, 0.5, "not run yet", ha="center", va="center", fontsize=8, transform=ax.transAxes)
             ax.tick_params(labelsize=8)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int
@@ -15,6 +16,7 @@ from fts.params.paper import SHORT_NAMES, TEST_SEEDS
 from fts.plotting import INK, PALETTE, WIDTH, Table, legend_above, panel_row, table
 from fts.problems.trajectories import Trajectory, observe, simulate
 
+PROTOCOLS = ("S20", "T20")
 # Runs of a row over all regimes.
 _RUNS = len(REGIMES) * len(TEST_SEEDS)
 _BROWN = "#8C564B"  # an eighth color, for an eighth method
@@ -114,6 +116,71 @@ def layouts(tested: Sequence[RunRecord], further: Sequence[RunRecord], published
     return figure
 
 
+def single_thresholds(cells: Cells, published: Published) -> Figure:
+    """Exact recoveries at one threshold for all seeds, over its multiple of the base, beside the paper's."""
+    multiples = sorted({float(row.split()[1]) for row, *_ in published.cells if row.startswith("stlsq")})
+    problems = dict.fromkeys(problem for _, problem, _ in published.cells)
+    figure, panels = panel_row(len(problems), 0.5, "exact recoveries")
+    for ax, problem in zip(panels, problems, strict=True):
+        mine = [_over_protocols(cells, f"stlsq {multiple:g}", problem, (0.0,)) for multiple in multiples]
+        theirs = [_over_protocols(published.cells, f"stlsq {multiple:g}", problem) for multiple in multiples]
+        ax.plot(multiples, theirs, "--", color=INK, label="one threshold, the paper")
+        ax.plot(multiples, mine, "o-", color=PALETTE[1], label="one threshold, here")
+        rule = _over_protocols(cells, "svws", problem, (0.0,))
+        ax.axhline(rule, color=PALETTE[0], linewidth=2, label="SVWS, here")
+        ax.set(title=TITLES[problem], xlabel=r"threshold / $\lambda_0$", ylim=(-0.4, 10.6))
+        ax.set_xticks([0.25, 1, 1.5, 2], ["¼", "1", "1½", "2"])
+    legend_above(figure, panels[0])
+    return figure
+
+
+def _over_protocols(cells: Mapping[Any, Any], row: str, problem: str, noise: tuple[float, ...] = ()) -> int:
+    return sum(cells[row, problem, protocol, *noise].exact for protocol in PROTOCOLS)
+
+
+def noise_errors(cells: Cells) -> Figure:
+    """Median coefficient error over the noise: the paper's recipe, and the kernel field with two refits."""
+    figure, panels = panel_row(len(TITLES), 0.7, r"median $E_\xi$")
+    rows = {
+        "paper": "the paper's recipe",
+        "kernel": "kernel field",
+        "kernel, weighted": "kernel field, weighted rows",
+    }
+    for ax, (problem, title) in zip(panels, TITLES.items(), strict=True):
+        for color, (row, label) in zip(PALETTE, rows.items(), strict=False):
+            for protocol, style in zip(PROTOCOLS, ("-", "--"), strict=True):
+                key = (row, problem, protocol)
+                levels = sorted(level for *others, level in cells if (*others,) == key and level > 0)
+                medians = [cells[*key, level] for level in levels]
+                name = label if protocol == PROTOCOLS[0] else None
+                percents = [100 * level for level in levels]
+                ax.semilogy(percents, [cell.e_xi for cell in medians], style, color=color, label=name)
+                for percent, cell in zip(percents, medians, strict=True):
+                    full = color if cell.exact == cell.runs else "none"
+                    ax.plot(percent, cell.e_xi, "o", color=color, markerfacecolor=full, markersize=5)
+        ax.set(title=title, xlabel="noise, %", xticks=[10, 30, 50])
+    legend_above(figure, panels[-1])
+    return figure
+
+
+def variant_errors(cells: Cells, rows: Mapping[str, str]) -> Figure:
+    """Median field error of every variant: S20 full, T20 hollow; one panel per problem."""
+    figure, panels = panel_row(len(TITLES), 0.75)
+    places = range(len(rows), 0, -1)
+    for ax, (problem, title) in zip(panels, TITLES.items(), strict=True):
+        for place, row in zip(places, rows, strict=True):
+            ax.axhline(place, color=INK, linewidth=0.3)
+            for protocol, full in zip(PROTOCOLS, (PALETTE[0], "none"), strict=True):
+                cell = cells.get((row, problem, protocol, 0.0))
+                if cell is not None:
+                    look = {"color": PALETTE[0], "markerfacecolor": full, "zorder": 3}
+                    ax.semilogx(cell.e_u, place, "o", label=protocol if place == len(rows) else None, **look)
+        ax.set(title=title, xlabel="median $E_u$")
+    panels[0].set_yticks(places, list(rows.values()))
+    legend_above(figure, panels[0])
+    return figure
+
+
 def density(cells: Cells, rows: Mapping[str, str]) -> Figure:
     """Exact recoveries and field error against sensor density, one column per problem, one curve per row."""
     figure, panels = plt.subplots(2, 3, figsize=(WIDTH, 0.75 * WIDTH), sharey="row", sharex="col")
@@ -132,7 +199,7 @@ def density(cells: Cells, rows: Mapping[str, str]) -> Figure:
         if measured:
             top.set_xscale("log")
             bottom.set(xscale="log", yscale="log")
-            labelled = measured[::2] if len(measured) > 5 else measured
+            labelled = _apart(measured)
             bottom.set_xticks(labelled, [f"{percent:g}" for percent in labelled])
             bottom.minorticks_off()
         else:
@@ -141,6 +208,15 @@ def density(cells: Cells, rows: Mapping[str, str]) -> Figure:
     panels[1, 0].set_ylabel("$E_u$")
     legend_above(figure, panels[0, 0])
     return figure
+
+
+def _apart(percents: Sequence[float], factor: float = 2.2) -> list[float]:
+    """Those of ascending numbers that have room for a label on a logarithmic axis."""
+    kept = list(percents[:1])
+    for percent in percents[1:]:
+        if percent >= factor * kept[-1]:
+            kept.append(percent)
+    return kept
 
 
 def _widest_gap(trajectory: Trajectory, run: RunRecord) -> float:
