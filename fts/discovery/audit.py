@@ -138,7 +138,10 @@ def _correlated(made: Audit) -> list[str]:
 def _scope(made: Audit) -> str:
     """Within which class an equation was tested, and which terms are too small to be seen."""
     single = [test for test in made.tests if test.departure.columns[0] < len(made.library)]
-    seen = sorted((test for test in single if test.freedom), key=lambda test: -test.unseen_share)
+    # Derivatives of a single wave differ by rounding, which must not decide their order.
+    seen = sorted(
+        (test for test in single if test.freedom), key=lambda test: -float(f"{test.unseen_share:.4g}")
+    )
     unseen = ", ".join(f"{test.least:.2g} {test.departure.name}" for test in seen[:_UNSEEN])
     return (
         f"tested against {len(made.tests)} departures: further terms, coefficients that vary, forcing, mixed "

@@ -7,12 +7,14 @@ import re
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import fts
 from fts import cli
+from fts.discovery import audit
 from fts.discovery import discover as discovery
 from fts.discovery.trajectory_test import judge_by_trajectory
 from fts.equations.integration import evolve
@@ -386,6 +388,21 @@ def test_a_right_equation_is_asked_for_nothing_and_says_what_it_would_not_see(eq
     assert result.identified, result.doubts
     assert result.verdict.wanted == ()
     assert "would not be seen" in result.verdict.scope
+
+
+def test_rounding_does_not_order_the_terms_that_would_not_be_seen(monkeypatch):
+    """Derivatives of a single wave are one another's multiples, and all tie."""
+    audits, scope = [], audit._scope
+    monkeypatch.setattr(audit, "_scope", lambda made: audits.append(made) or scope(made))
+    samples = _evolved(_BURGERS, _HILLS, 2 * np.pi, 1.0, noise=0.05)
+    fts.discover(samples, ["u", "u*u_x", "u_xx"], progress=False)
+    made = audits[0]
+    scopes = set()
+    for rounding in (1e-13, -1e-13):
+        shares = 1 + rounding * np.arange(len(made.tests))
+        tests = tuple(replace(test, unseen_share=s) for test, s in zip(made.tests, shares, strict=True))
+        scopes.add(scope(replace(made, tests=tests)))
+    assert len(scopes) == 1
 
 
 def test_the_verdict_costs_little_on_kuramoto_sivashinsky(monkeypatch):
