@@ -243,14 +243,23 @@ def read_observations(
     from fts.io.sources import is_large, stream_samples
 
     columns = read_columns(options.columns)
-    if is_large(options.samples) and not _is_system(options, columns):
-        if options.missing:
-            raise ValueError(
-                f"--missing does not hold for {options.samples}, read in chunks: drop those rows"
-            )
+    large = [path for path in (options.samples, *options.more) if is_large(path)]
+    if large and _is_system(options, columns):
+        raise ValueError(
+            f"{large[0]} is read in chunks, which gives one equation in u, without inputs or further "
+            "experiments: give one file of fewer samples each"
+        )
+    if large:
+        for option, given in (("--missing", options.missing), ("--decimal", options.decimal != ".")):
+            if given:
+                raise ValueError(
+                    f"{option} does not hold for {options.samples}, read in chunks: change the file instead"
+                )
         stream = stream_samples(options.samples, columns=columns)
         axes = partial(_with_axes, texts=options.axis) if options.axis else None
         return replace(stream, domain=axes)
+    if options.scheduler is not None:
+        raise ValueError(f"{options.samples} is not read in chunks: leave --scheduler out")
     reading = {"decimal": options.decimal, "missing": options.missing}
     if not _is_system(options, columns):
         return _on_axes(read_samples(options.samples, columns=columns, **reading), options.axis)
@@ -321,14 +330,16 @@ def _check_outputs(options: argparse.Namespace) -> None:
     for option, name in outputs.items():
         if name is None:
             continue
+        for what, other in taken:
+            if Path(os.path.realpath(other)) in Path(os.path.realpath(name)).parents:
+                raise ValueError(f"{option} {name} is in {other}, a folder of samples: name a file elsewhere")
+            if _same_file(name, other):
+                raise ValueError(f"{option} {name} is {what}, which it would destroy: name another file")
         try:
             _check_output(name, options.force)
         except OSError as error:
             fault, remedy = error.strerror or error, "name a file in a folder that is there and yours"
             raise ValueError(f"{option} {name} cannot be written ({fault}): {remedy}") from None
-        for what, other in taken:
-            if _same_file(name, other):
-                raise ValueError(f"{option} {name} is {what}, which it would destroy: name another file")
         taken.append((f"the file of {option}", name))
 
 

@@ -16,16 +16,21 @@ _LONGEST_TEXT = 200
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+class NotInstalled(ValueError):
+    """A package that is needed is not installed; the message says how to get it."""
+
+
 @contextmanager
 def require_extra(name: str, what: str) -> Iterator[None]:
-    """Ask for the extra `name` where a package that `what` needs is not installed."""
+    """Ask for the extra `name`, or the package of that name, where `what` needs one that is not installed."""
     try:
         yield
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         if missing == "fts":
             raise
-        raise ValueError(f"{what} needs {missing}, which is not here: pip install 'fts[{name}]'") from None
+        wanted = name if name == missing else f"'fts[{name}]'"
+        raise NotInstalled(f"{what} needs {missing}, which is not here: pip install {wanted}") from None
 
 
 def explain_signature_errors(function: Function) -> Function:

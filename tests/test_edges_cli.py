@@ -163,6 +163,25 @@ def test_every_pair_of_samples_and_outputs_destroys_nothing(folder, samples, for
 
 @pytest.mark.parametrize("option", ["--output", "--report"])
 @pytest.mark.parametrize("force", [[], ["--force"]])
+@pytest.mark.parametrize("name", ["many/1.parquet", "many/new", "many/deep/new", "link/1.parquet", "outside"])
+def test_nothing_is_written_into_a_folder_of_samples(folder, capsys, option, force, name):
+    (folder / "many" / "deep").mkdir(parents=True)
+    (folder / "many" / "1.parquet").write_bytes(b"samples")
+    (folder / "link").symlink_to("many")
+    (folder / "outside").symlink_to("many/deep/new")
+    for samples in ("many", "link", "a.csv"):
+        words = [samples] if samples != "a.csv" else [samples, "many"]
+        assert cli.main(["discover", *words, "--quiet", option, name, *force]) == 2
+        assert f"{option} {name} is in many, a folder of samples" in capsys.readouterr().err.replace(
+            "in link,", "in many,"
+        )
+    assert sorted(path.name for path in (folder / "many").rglob("*")) == ["1.parquet", "deep"]
+    assert (folder / "many" / "1.parquet").read_bytes() == b"samples"
+    assert not FITS
+
+
+@pytest.mark.parametrize("option", ["--output", "--report"])
+@pytest.mark.parametrize("force", [[], ["--force"]])
 @pytest.mark.parametrize("kind", ["fifo", "device", "folder", "link to fifo", "loop"])
 def test_only_regular_files_are_written(folder, option, kind, force):
     target = folder / "special"
@@ -581,6 +600,9 @@ def test_inputs_experiments_and_other_left_hand_sides_are_asked_for_by_options(r
         (["right.csv", "--columns", "u=height"], "right.csv has no column 'height'"),
         (["right.csv", "--columns", "u=height", "--output", "right.csv", "--force"], "is a file of samples"),
         (["right.csv", "--report", "link.html", "--force"], "is a file of samples"),
+        (["--scheduler", "tcp://127.0.0.1:1"], "two.csv is not read in chunks: leave --scheduler out"),
+        (["many", "--columns", "u=height"], "many is read in chunks, which gives one equation in u"),
+        (["many"], "many is read in chunks, which gives one equation in u"),
     ],
 )
 def test_odd_options_of_systems_are_answered_in_a_line(tmp_path, monkeypatch, capsys, words, reason):
@@ -588,7 +610,9 @@ def test_odd_options_of_systems_are_answered_in_a_line(tmp_path, monkeypatch, ca
     _wave(tmp_path)
     (tmp_path / "link.html").symlink_to("right.csv")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    (tmp_path / "many").mkdir()
     assert cli.main(["discover", "two.csv", *words, "--quiet"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert reason in line
+    (tmp_path / "many").rmdir()
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -40,7 +40,7 @@ from fts.discovery.varying import ExpandedLibrary, curves_of, expand, smoothed
 from fts.discovery.verdict import state_verdict, with_reasons
 from fts.domain import Domain
 from fts.equations.equation import Equation
-from fts.equations.grammar import check_states
+from fts.equations.grammar import TermError, check_states
 from fts.equations.sympy_form import to_sympy
 from fts.equations.terms import Library, Term, parse_term
 from fts.fields.frozen import CallableField, Field
@@ -342,6 +342,7 @@ def discover(
     targets = _targets(target, names, states, inputs)
     terms = _library(library, states, targets, box.dimension)
     terms.check_dimension(box.dimension)
+    _require_others(terms, targets)
     expand(terms, [each for record in records for each in record.values()])
     experiments = []
     for record in tqdm(records, desc="experiments", disable=not progress or len(records) == 1):
@@ -761,4 +762,17 @@ def _disagreements(left_out: tuple[float, ...], params: VerdictParams) -> list[s
 
 def _without(library: Library, target: Term) -> Library:
     """The library without the left-hand side, which would explain itself."""
-    return Library(tuple(term for term in library if term != target))
+    return Library(tuple(term for term in library if not _is_multiple(term, target)))
+
+
+def _is_multiple(term: Term, target: Term) -> bool:
+    """Whether a number, or a constant as the unknown function, makes the term the left-hand side."""
+    return term.without_unknown == target.without_unknown
+
+
+def _require_others(library: Library, targets: Mapping[str, Term]) -> None:
+    """Refuse the left-hand side among the terms of a single equation; those of several share a library."""
+    for target in targets.values() if len(targets) == 1 else ():
+        for term in library:
+            if _is_multiple(term, target):
+                raise TermError(f"{term} is {target}, the left-hand side, times a factor: leave it out")

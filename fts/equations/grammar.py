@@ -200,6 +200,14 @@ class _Reader:
 
     def _named(self, name: str) -> Node:
         head, _, letters = name.partition("_")
+        following = [token for token, _ in self.tokens[self.next : self.next + 3]]
+        called = following[::2] == ["(", ")"] and following[1] in COORDINATES
+        if called and (head in self.states or name in COORDINATES):
+            # As a product it would be read as something else than was meant.
+            raise TermError(
+                f"{_quote(self.text)}: {name} is no unknown function of {following[1]}: write "
+                f"{name}*{following[1]}, or give the function another name"
+            )
         if head in self.states:
             return State(self._letters(name, letters) if "_" in name else "", head)
         if name in COORDINATES:
@@ -210,8 +218,7 @@ class _Reader:
         if name in FUNCTIONS:
             self._open(name)
             return Call(name, self._closed())
-        following = [token for token, _ in self.tokens[self.next : self.next + 3]]
-        if "_" not in name and following[::2] == ["(", ")"] and following[1] in COORDINATES:
+        if called and "_" not in name:
             self.next += 3
             return Unknown(name, following[1])
         first = self.states[0]

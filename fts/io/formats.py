@@ -76,7 +76,7 @@ def assign(names: Sequence[str], columns: Columns, where: str) -> dict[str, str]
         elif role in given:
             near = difflib.get_close_matches(wanted, names, n=1)
             hint = f"did you mean {near[0]!r}? " if near else ""
-            raise FileError(f"{where} has no column {wanted[:60]!r}: {hint}It has {_listing(names)}")
+            raise FileError(f"{where} has no column {wanted[:60]!r}: {hint}it has {_listing(names)}")
     _refuse_incomplete(roles, names, where)
     return roles
 

@@ -5,6 +5,7 @@ through xarray; xarray Datasets, Dask dataframes and arrays, mappings of arrays 
 iterable of tables. Only what describes them is read here; samples are read when a chunk is.
 """
 
+import importlib
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -149,7 +150,7 @@ def _file_chunks(path: Path, columns: Columns) -> list[Chunk]:
         raise FileError(f"{path.name} is not read in chunks: give one of {', '.join(readers)}")
     try:
         return readers[ending](path, columns)
-    except FileError:
+    except (FileError, validation.NotInstalled):
         raise
     except Exception as error:
         if isinstance(error, OSError) and error.errno:
@@ -375,6 +376,8 @@ def _opened(path: Path) -> Any:
         import xarray
     lazy: dict[str, Any] = {"decode_times": False, "create_default_indexes": False}
     if path.suffix.lower() == ".zarr":
+        with validation.require_extra("zarr", f"{path.name} is a Zarr store and"):
+            importlib.import_module("zarr")
         return xarray.open_zarr(path, chunks=None, **lazy)
     return xarray.open_dataset(path, **lazy)
 

@@ -3,11 +3,13 @@
 import dataclasses
 from functools import cache
 
+import numpy as np
 import pytest
 
 import fts
 from fts.discovery.systems import SystemDiscovery, default_library, discover
 from fts.equations.equation import Equation
+from fts.equations.grammar import TermError
 from fts.equations.terms import Library
 from fts.fields.frozen import CallableField
 from fts.fields.system import FieldSystem
@@ -143,6 +145,33 @@ def test_refusals_name_a_remedy() -> None:
     ):
         with pytest.raises(ValueError, match=reason):
             discover(given, progress=False, **options)
+
+
+@pytest.mark.parametrize(
+    ("target", "term"),
+    [
+        ("u_t", "c(x)*u_t"),
+        ("u_t", "D_t(c(t)*u)"),
+        ("u_t", "2*u_t + 0*x*u"),
+        ("u_tt", "c(x)*u_tt"),
+        ("u_tt", "D_t(c(t)*u_t)"),
+        ("u_tt", "3*u_tt"),
+    ],
+)
+def test_the_left_hand_side_explains_itself_in_no_form(target: str, term: str) -> None:
+    x, t = (a.ravel() for a in np.meshgrid(np.linspace(0, 1, 12), np.linspace(0, 1, 12), indexing="ij"))
+    table = {"x": x, "t": t, "u": np.sin(3 * x - t), "w": np.cos(x + t)}
+    with pytest.raises(TermError, match=f"is {target}, the left-hand side.*: leave it out"):
+        fts.discover(table, [term, "u_xx", "x*u_x"], target=target, progress=False)
+
+
+def test_the_left_hand_side_of_one_equation_may_stand_in_another() -> None:
+    x, t = (a.ravel() for a in np.meshgrid(np.linspace(0, 1, 12), np.linspace(0, 1, 12), indexing="ij"))
+    table = {"x": x, "t": t, "u": np.sin(3 * x - t), "v": np.cos(x + t)}
+    columns = {"u": "u", "v": "v"}
+    result = fts.discover(table, ["c(x)*u_t", "u_x", "v_x"], columns=columns, progress=False)
+    libraries = [each.selection.library.names for each in result.components.values()]
+    assert libraries == [("u_x", "v_x"), ("D_t(u*c(x))", "u_x", "v_x")]
 
 
 def test_fields_of_a_system_share_their_domain_and_names() -> None:

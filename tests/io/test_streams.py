@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -240,6 +241,16 @@ def test_samples_that_change_between_passes_are_refused(rng: np.random.Generator
         fts.fit(fts.stream_samples(growing, BOX), progress=False)
 
 
+def test_a_package_that_is_missing_is_asked_for_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "samples.zarr").mkdir()
+    for package in ("zarr", "xarray"):
+        monkeypatch.setitem(sys.modules, package, None)
+        with pytest.raises(ValueError, match=rf"samples\.zarr .* needs {package}.*pip install"):
+            fts.stream_samples(tmp_path / "samples.zarr")
+
+
 def test_what_is_no_source_is_answered(tmp_path: Path, rng: np.random.Generator) -> None:
     (tmp_path / "empty").mkdir()
     for source, sentence in (
@@ -395,5 +406,7 @@ def test_the_command_reads_in_chunks(
     assert answer["domain"]["periodic"] == [True]
     assert main([*command, "--missing", "-9"]) == 2
     assert "--missing does not hold" in capsys.readouterr().err
+    assert main([*command, "--decimal", ","]) == 2
+    assert "--decimal does not hold" in capsys.readouterr().err
     assert main([*command, "--scheduler", "tcp://127.0.0.1:1"]) == 2
     assert re.search("no Dask scheduler answers at tcp://127.0.0.1:1", capsys.readouterr().err)
