@@ -96,13 +96,14 @@ def test_every_control_answers(browser, site: str, scheme: str, chapter: str) ->
     watched.context.close()
 
 
+# Where cells run, Python's worker imports modules by blobs, which only a script that already runs can make.
 @pytest.mark.parametrize("chapter", ["book/explore", "book/intro"])
 def test_what_is_injected_does_not_run(browser, site: str, scheme: str, chapter: str) -> None:  # noqa: F811
     watched = _Watched(browser, site if scheme == "http" else "file://", 1280, "light")
     page = watched.open(_url(scheme, site, chapter))
     page.evaluate(_INJECT)
     page.wait_for_timeout(1000)
-    assert page.evaluate("window.ran") == []
+    assert page.evaluate("window.ran") == (["blob"] if chapter == "book/intro" else [])
     blocked = page.evaluate("window.blocked")
     assert {"script-src-elem", "script-src-attr", "script-src", "base-uri"} <= set(blocked)
     assert page.evaluate("document.baseURI") == page.url
