@@ -22,13 +22,14 @@ from fts.io.streams import SampleStream
 from fts.kernel import separable
 from fts.kernel.posterior import Posterior
 from fts.kernel.separable import BAR_DELAY, condition_grid
-from fts.kernel.streamed import condition_stream
+from fts.kernel.streamed import StreamedPosterior, condition_stream
 from fts.kernel.travelling_search import choose_travelling
 from fts.observations import Observations
 
 # Error of freezing in deviations of the data: 1e-6, or a thousandth of the noise where that is more, or what
-# it takes to store no more numbers than the largest; the bases are trimmed to a tenth of it.
-_TOLERANCE, _NOISE_SHARE, _LARGEST, _TRIM = 1e-6, 1e-3, 24_000, 0.1
+# it takes to store no more numbers than the largest, and from the coarsest on no more than there are samples;
+# the bases are trimmed to a tenth of it.
+_TOLERANCE, _NOISE_SHARE, _LARGEST, _COARSEST, _TRIM = 1e-6, 1e-3, 24_000, 1e-2, 0.1
 # Matrices have some hundred rows: on a busy machine threads would wait for each other most of the time.
 one_thread = threadpool_limits.wrap(limits=1, user_api="blas")
 _SEED = 0  # of what is left out: the same samples give the same field
@@ -86,7 +87,9 @@ def freeze(posterior: Posterior, observations: Observations) -> FrozenField:
     tolerance = max(_TOLERANCE, _NOISE_SHARE * posterior.noise / posterior.scale)
     bases, series = _expand(posterior, tolerance)
     halves = _truncate(bases, series, tolerance)
-    while sum(half.size for half in halves[1:]) > _LARGEST:
+    count = posterior.count if isinstance(posterior, StreamedPosterior) else len(observations)
+    most = max(_LARGEST, count)
+    while sum(half.size for half in halves[1:]) > (_LARGEST if tolerance < _COARSEST else most):
         tolerance *= 1.5
         halves = _truncate(bases, series, tolerance)
     (*space, temporal), features, coefficients = halves[0], posterior.scale * halves[1], halves[2]

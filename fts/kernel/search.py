@@ -62,6 +62,10 @@ _CUBIC = 4  # samples of a sensor that a cubic spline takes
 # nuggets, so many samples; it ends when the error has risen this often; times the mean square of a larger
 # nugget, a smaller one is not tried at shorter scales.
 _LARGEST, _RATIO, _COARSE_NUGGETS, _COARSE_SAMPLES, _RISES, _HOPELESS = 0.5, 1.7, (1e-6, 1e-2), 4000, 2, 4.0
+# A few of all samples resolve no wave shorter than their distances. Where they leave more than this share of
+# the variance, as many neighbours are searched, whose kernels must leave less than this ratio of what the
+# others leave there.
+_UNRESOLVED, _BETTER = 0.5, 0.8
 # Then on a window of so many length scales per axis, whose samples are as dense as all are, and on so many
 # samples of it; the one of so many windows where most happens is taken.
 _WINDOW, _SEARCHED, _WINDOWS = 12.0, 10_000, 16
@@ -395,6 +399,11 @@ def _search_fourier(
     # a few samples of each sensor or frame are scattered samples
     error = whole if len(few) == len(values) else within(few, domain, "")
     coarse = _coarse_search(domain, len(few), error)
+    if error is not whole and error(*coarse) > _UNRESOLVED:
+        part, near = _window(o, values, _longest(domain), rng, _COARSE_SAMPLES)
+        error = within(near, part, "")
+        finer = _coarse_search(part, len(near), error)
+        coarse = finer if error(*finer) < _BETTER * error(*coarse) else coarse
     window, rows = _window(o, values, coarse[0], rng, _SEARCHED)
     error = whole if window is domain else within(rows, window, grouping)
     if window is not domain and error(*coarse) < _CLEAN**2:
@@ -482,6 +491,11 @@ def _coarse_search(domain: Domain, count: int, error: Error) -> Found:
             fraction /= _RATIO
     _, kernels, nugget = min(minima, key=lambda entry: entry[0])
     return kernels, nugget
+
+
+def _longest(domain: Domain) -> Kernels:
+    *extents, duration = domain.extents
+    return Kernel("gaussian", tuple(extents)), Kernel("gaussian", (duration,))
 
 
 def _some(count: int, most: int, rng: np.random.Generator) -> np.ndarray:

@@ -387,3 +387,37 @@ def _peak_of_fit(count: int) -> float:
         entry for entry in Path("/proc/self/status").read_text().splitlines() if entry.startswith("VmHWM")
     )
     return int(line.split()[1]) / 1024
+
+
+def test_waves_that_a_few_of_many_samples_do_not_resolve_are_fitted(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    monkeypatch.setattr(search, "_COARSE_SAMPLES", 300)  # too few for so many waves
+    waves = [(*rng.integers(-24, 25, 2), *rng.standard_normal(2)) for _ in range(40)]
+
+    def wave(x: np.ndarray, t: np.ndarray) -> np.ndarray:
+        turns = ((2 * np.pi * (k * x + w * t), a, b) for k, w, a, b in waves)
+        return sum((a * np.cos(turn) + b * np.sin(turn) for turn, a, b in turns), np.zeros(()))
+
+    x, t = rng.random((2, 20_000))
+    box = fts.Domain((0.0,), (1.0,), 0.0, 1.0, (True,))
+    observations = fts.Observations(x[:, None], t, wave(x, t) + 0.5 * rng.standard_normal(x.size), box)
+    axes = np.arange(50) / 50, np.linspace(0.05, 0.95, 50)
+    truth = wave(axes[0][:, None], axes[1])
+    field = fts.fit(observations, progress=False)
+    assert np.linalg.norm(field.on_grid(*axes) - truth) < 0.1 * np.linalg.norm(truth)
+
+
+def test_a_field_of_many_products_is_frozen_with_as_many_numbers_as_it_takes(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    x, t = rng.random((2, 4000))
+    y = np.sin(20 * x * t) + np.cos(15 * (x - t) ** 2)
+    observations = fts.Observations(x[:, None], t, y, fts.Domain((0.0,), (1.0,), 0.0, 1.0, (False,)))
+    posterior = closed_form.condition(observations, progress=False)
+    axes = np.linspace(0, 1, 40), np.linspace(0, 1, 40)
+    expected = posterior.on_grid(*axes)
+    for largest in (24_000, 50):
+        monkeypatch.setattr(closed_form, "_LARGEST", largest)
+        field = closed_form.freeze(posterior, observations)
+        assert np.linalg.norm(field.on_grid(*axes) - expected) < 0.02 * np.linalg.norm(expected)
