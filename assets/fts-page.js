@@ -24,6 +24,27 @@ addEventListener("load", async () => {
   });
 });
 
+// On a phone a figure is as wide as the screen; a tap shows it as large as it was drawn, to be moved sideways.
+document.addEventListener("click", ({ target }) => {
+  if (target.matches?.(".bd-article figure img")) target.closest("figure").classList.toggle("fts-large");
+});
+
+const SHORT = 120; // pixels
+// A formula within a line keeps the mark that follows it: no line begins with a period.
+addEventListener("load", async () => {
+  await window.MathJax?.startup?.promise;
+  for (const formula of document.querySelectorAll(".bd-article span.math")) {
+    const after = formula.nextSibling,
+      [mark] = (after?.nodeType === Node.TEXT_NODE && after.data.match(/^[.,;:)?!]+/)) || [];
+    if (!mark || formula.offsetWidth > SHORT) continue; // a long one may have to break
+    after.data = after.data.slice(mark.length);
+    const kept = document.createElement("span");
+    kept.className = "fts-kept";
+    formula.replaceWith(kept);
+    kept.append(formula, mark);
+  }
+});
+
 function stack(table) {
   const headings = [...(table.tHead?.rows[0]?.cells ?? [])];
   for (const row of table.tBodies[0]?.rows ?? [])

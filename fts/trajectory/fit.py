@@ -9,8 +9,8 @@ eliminated window by window. What remains is the information that the samples ho
 with J the tangents along the coefficients, J_a those along the state, s the noise.
 
 One long window says most about the coefficients; a chaotic equation, or one that is far off at the start, is
-followed only in shorter ones. The fewest are taken in which an equation fits the samples as well as in more.
-Waves are as large as the frozen field shows them, and the field's state is where a fit begins.
+followed only in shorter ones. The smallest number of windows is used with which an equation fits the samples
+as well as with more. Waves are as large as the frozen field shows them; a fit begins at the field's state.
 """
 
 from collections.abc import Callable, Sequence

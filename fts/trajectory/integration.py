@@ -48,7 +48,7 @@ class ForecastParams:
     better: float = 0.9  # misfit over that of fewer windows, for which more of them are worth it
     follows: float = 1.15  # misfit over the field's noise up to which an equation follows the samples,
     negligible: float = 1e-3  # or in deviations of the samples, whatever the noise
-    wanted: float = 5.0  # standard errors from zero at which a term left out asks to be taken in
+    wanted: float = 5.0  # standard errors from zero at which a term left out would improve the fit
     per_term: float = 16.0  # squared noise units a term must gain to be kept
     least_share: float = 0.02  # of the change of state; a term that does less is none
     rounds: int = 4  # of proposing supports around the best

@@ -152,6 +152,19 @@ def test_nothing_is_cut_off(browser, site: str, chapter: str, width: int) -> Non
     watched.context.close()
 
 
+def test_a_tapped_figure_is_as_large_as_on_a_wide_screen(browser, site: str) -> None:  # noqa: F811
+    watched = _Watched(browser, site, 390, "light")
+    page = watched.open(f"{site}/book/paths.html")
+    picture = page.locator("#fig-all-seeds img")
+    widths = []
+    for _ in range(3):
+        widths.append(picture.evaluate("e => e.clientWidth"))
+        assert page.evaluate(_CUT, 390) == []
+        picture.click()
+    assert widths[0] == widths[2] < 390 < 576 <= widths[1]
+    watched.context.close()
+
+
 @pytest.mark.parametrize("address", ["#fts:%", "#fts:%E0%A4%A?tau=1", "#fts:selection?tau", "#fts:;;?"])
 def test_a_broken_address_leaves_explorers_alive(browser, site: str, address: str) -> None:  # noqa: F811
     watched = _Watched(browser, site, 1280, "light")

@@ -1,5 +1,7 @@
 // Small SVG charts, drawn at the width they are shown at, so that text keeps its size on a phone.
 
+import { powerOfTen } from "./terms.js";
+
 /** An SVG of the given size; `label` is what a screen reader says. */
 export function svg(width, height, body, label) {
   return `<svg width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img" aria-label="${escapeText(label)}">${body}</svg>`;
@@ -63,8 +65,7 @@ export function termSvg(body) {
 function shortNumber(value) {
   if (value === 0) return "0";
   const size = Math.abs(value);
-  if (size >= 1e4 || size < 1e-3)
-    return value.toExponential(0).replace("e+", "e").replace("-", "−").replace("e-", "e−");
+  if (size >= 1e4 || size < 1e-3) return (value < 0 ? "−" : "") + powerOfTen(size.toExponential(0));
   return String(Number(value.toPrecision(3))).replace("-", "−");
 }
 

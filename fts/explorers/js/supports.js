@@ -1,4 +1,4 @@
-// Supports from cross moments (fts/selection/support_search.py): a beam search with a way back, on matrices of J + 1 rows.
+// Supports from cross moments (fts/selection/support_search.py): a beam search that also removes terms, on matrices of J + 1 rows.
 
 /** Cross risk of the support with each term, by Schur complements; Infinity where a term adds nothing reliable. */
 export function extendedRisks(cross, own, n, support, reliability) {

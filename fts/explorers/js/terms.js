@@ -80,6 +80,14 @@ function spoken(size, body, space) {
   return body === "1" ? number : `${number}${space}${body}`;
 }
 
+/** "7.12e-05" as it is printed: 7.12×10⁻⁵, and 10⁻⁵ for "1e-05". */
+export function powerOfTen(text) {
+  return text.replace(/^([\d.]+)e([+-]?)0*(\d+)$/, (_, mantissa, sign, digits) => {
+    const raised = [...digits].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("");
+    return `${mantissa === "1" ? "" : `${mantissa}×`}10${sign === "-" ? "⁻" : ""}${raised}`;
+  });
+}
+
 /** Three significant digits as Python's format code .3g gives them. */
 export function general(value) {
   if (value === 0) return "0";

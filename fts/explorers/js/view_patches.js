@@ -4,7 +4,7 @@ import { axes, image, label, scale, svg } from "./charts.js";
 import { ask } from "./engine.js";
 import { make } from "./frame.js";
 import { fieldImage, paintSigned } from "./palette.js";
-import { equationText, general, termHtml } from "./terms.js";
+import { equationText, general, powerOfTen, termHtml } from "./terms.js";
 import { errors, sentence, shownRule } from "./view_selection.js";
 
 const NAMES = ["x", "y", "z"];
@@ -31,7 +31,7 @@ export function patchesView() {
         sentence(info, answer.xi, "STLSQ on this system") +
           emptyBecause(frame, answer) +
           errors(info, answer.pooled, "Least squares on its terms") +
-          `<div class="fts-soft">Relative residual ‖Aξ − b‖²/‖b‖² = ${general(answer.risk)} on ${answer.b.length} patches. Under each column below: its coefficient on unit columns, which λ is compared with.</div>`,
+          `<div class="fts-soft">Relative residual ‖Aξ − b‖²/‖b‖² = ${powerOfTen(general(answer.risk))} on ${answer.b.length} patches. Under each column below: its coefficient on unit columns, which λ is compared with.</div>`,
         equationText(info.library, answer.xi),
       );
       const picture = await background(frame, pictures),

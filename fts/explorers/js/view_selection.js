@@ -2,7 +2,7 @@
 
 import { axes, label, line, scale, svg, termSvg } from "./charts.js";
 import { ask } from "./engine.js";
-import { equationHtml, equationText, general, signed, termHtml } from "./terms.js";
+import { equationHtml, equationText, general, powerOfTen, signed, termHtml } from "./terms.js";
 
 const ROWS = 10;
 // Coefficients below this share of the true ones are called attenuated.
@@ -60,7 +60,7 @@ export function svwsQuestion(frame) {
 
 export function shownRule(frame, name, value) {
   if (name === "lam0_factor") return `${general(frame.info.svws.lam0 * value)} (×${general(value)})`;
-  if (name === "ridge") return value.toExponential(0).replace("e-", "e−");
+  if (name === "ridge") return powerOfTen(value.toExponential(0));
   if (name === "tau") return value.toFixed(2);
   return undefined;
 }
@@ -87,7 +87,7 @@ export function errors(info, pooled, what) {
 
 function spread(value, error) {
   const size = signed(value),
-    two = error && error < 1e-4 ? error.toExponential(1).replace("e-", "e−") : Number(error.toPrecision(2));
+    two = error && error < 1e-4 ? powerOfTen(error.toExponential(1)) : Number(error.toPrecision(2));
   return `${Math.abs(Number(size.replace("−", "-"))) === 1 ? size + ".00" : size}&#8239;±&#8239;${two}`;
 }
 

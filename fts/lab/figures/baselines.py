@@ -1,7 +1,7 @@
 """Records -> tables of one measure each, beside the paper's; choices, costs and fields of the methods."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import cycle, product, takewhile
+from itertools import cycle, pairwise, product, takewhile
 from typing import Any
 
 import numpy as np
@@ -37,61 +37,65 @@ _STEPS = {
     "PDE-FIND": (
         "samples",
         "Fourier series\nby ridge",
-        "thresholded ridge on\nits derivatives",
+        "thresholded\nridge on its\nderivatives",
         "terms and\ncoefficients",
     ),
     "WSINDy": (
         "samples",
         "Fourier series\nby ridge",
-        "thresholded ridge on\none weak system",
-        "terms; refit on\nother patches",
+        "thresholded\nridge on one\nweak system",
+        "terms; refit\non other\npatches",
     ),
     "DL-PDE": (
         "samples",
-        "network of sines",
-        "thresholded ridge on\nits derivatives",
+        "network\nof sines",
+        "thresholded\nridge on its\nderivatives",
         "terms and\ncoefficients",
     ),
     "DeepMoD": (
         "samples\nand library",
         "network",
-        "data error + residual\nat the samples",
-        "terms of the last\nlasso mask",
+        "data error +\nresidual at\nthe samples",
+        "terms of\nthe last\nlasso mask",
     ),
     "PINN-SR": (
         "samples\nand library",
         "network",
-        "data error + residual\nat many points",
-        "terms after the\nlast projection",
+        "data error +\nresidual at\nmany points",
+        "terms after\nthe last\nprojection",
     ),
     "Weak-PDE-LEARN": (
         "samples\nand library",
         "rational\nnetwork",
-        "data error + weak\nresidual + p-norm",
+        "data error +\nweak residual\n+ p-norm",
         "terms above\na threshold",
     ),
 }
+_PLACES = (0.08, 0.32, 0.62, 0.91)  # of the four steps across a diagram
 _JOINT = ("DeepMoD", "PINN-SR", "Weak-PDE-LEARN")
 
 
 def diagram(method: str) -> Figure:
     """What goes into a method, what it fits and optimizes, and what is read off."""
-    figure, ax = canvas(0.24)
-    ax.set(xlim=(0, 4), ylim=(-0.62, 0.62))
+    figure, ax = canvas(0.3)
+    ax.set(xlim=(0, 1), ylim=(-0.62, 0.5))
     ax.axis("off")
-    heads = ("goes in", "is fitted", "is optimized", "is read off")
-    for i, (head, text) in enumerate(zip(heads, _STEPS[method], strict=True)):
-        ax.text(i + 0.5, 0.44, head, ha="center", fontsize=8, color=INK)
-        joint = method in _JOINT and i in (1, 2)
-        color = PALETTE[1] if joint else PALETTE[0]
-        box = {"boxstyle": "round,pad=0.35", "facecolor": "none", "edgecolor": color}
-        ax.text(i + 0.5, 0.0, text, ha="center", va="center", fontsize=7.6, bbox=box)
-        if i:
-            ax.annotate("", (i + 0.06, 0), (i - 0.06, 0), arrowprops={"arrowstyle": "->", "color": INK})
+    heads, boxes = ("goes in", "is fitted", "is optimized", "is read off"), []
+    for i, (place, head, text) in enumerate(zip(_PLACES, heads, _STEPS[method], strict=True)):
+        ax.text(place, 0.36, head, ha="center", fontsize=9, color=INK)
+        color = PALETTE[1] if method in _JOINT and i in (1, 2) else PALETTE[0]
+        look = {"boxstyle": "round,pad=0.35", "facecolor": "none", "edgecolor": color}
+        boxes.append(ax.text(place, 0.0, text, ha="center", va="center", fontsize=9, bbox=look))
+    for start, end in pairwise(boxes):
+        ends = {"patchA": start.get_bbox_patch(), "patchB": end.get_bbox_patch(), "shrinkA": 1, "shrinkB": 1}
+        look = {"arrowstyle": "->", "color": INK} | ends
+        ax.annotate("", end.get_position(), start.get_position(), arrowprops=look)
     if method in _JOINT:
-        turn = {"arrowstyle": "->", "color": PALETTE[1], "connectionstyle": "arc3,rad=-0.3"}
-        ax.annotate("", (1.5, -0.26), (2.5, -0.26), arrowprops=turn)
-        ax.text(2.0, -0.58, "step by step, together", ha="center", fontsize=8, color=PALETTE[1])
+        turn = {"arrowstyle": "->", "color": PALETTE[1], "connectionstyle": "arc3,rad=-0.25"}
+        ax.annotate("", (_PLACES[1], -0.2), (_PLACES[2], -0.2), arrowprops=turn)
+        ax.text(
+            sum(_PLACES[1:3]) / 2, -0.6, "step by step, together", ha="center", fontsize=9, color=PALETTE[1]
+        )
     return figure
 
 
@@ -106,7 +110,7 @@ def choices(record: Mapping[str, Mapping[str, Any]]) -> Table:
             label = f"{winner['threshold']:g}" + (f", {winner['patches']}" if winner["patches"] else "")
             theirs = f"{CHOSEN[method][name]:g}" if method in CHOSEN else "–"
             lines.append((method, SHORT_NAMES[name], len(tried), label, exact, theirs))
-    header = ["method", "problem", "candidates", "chosen", "exact there", "the paper's"]
+    header = ["method", "problem", "candidates", "chosen", "exact in these runs", "the paper's"]
     return table(header, lines)
 
 

@@ -1,5 +1,6 @@
 """Figures and tables of the chapter on more than one: species, runs, a curve, and how often all is found."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -80,13 +81,15 @@ def recovery_table(records: Iterable[RunRecord], *, several: bool) -> Table:
 def comparison_table(records: Iterable[RunRecord], rows_of: Mapping[str, tuple[str, str]]) -> Table:
     """Runs with every equation right, by problem and noise, for every row and protocol in `rows_of`."""
     cells = by_cell(records)
-    wanted = {(name, noise) for (row, name, protocol, noise) in cells if (row, protocol) in rows_of.values()}
-    shown = sorted((name, noise) for name, noise in wanted)
+    columns = list(rows_of.values())
+    recorded = Counter((name, noise) for row, name, protocol, noise in cells if (row, protocol) in columns)
+    # A single column compares nothing.
+    shown = sorted(cell for cell, count in recorded.items() if count > 1)
     rows = [
         (
             _title(name),
             f"{noise:.0%}",
-            *(_share(cells.get((row, name, protocol, noise), ())) for row, protocol in rows_of.values()),
+            *(_share(cells.get((row, name, protocol, noise), ())) for row, protocol in columns),
         )
         for name, noise in shown
     ]
