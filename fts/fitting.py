@@ -16,6 +16,7 @@ from jaxtyping import Float
 
 from fts import containers, validation
 from fts.fields.frozen import CoordinateField, Field, FrozenField, field_path, load, recipe_version
+from fts.io.passes import require_client
 from fts.io.streams import SampleStream
 from fts.kernel import closed_form
 from fts.kernel.posterior import DrawnField, Posterior, PosteriorVariance
@@ -139,6 +140,7 @@ def fit_posterior(
     )
     if not isinstance(recipe, str) or recipe not in _RECIPES:
         raise ValueError(f"unknown recipe {recipe!r}: choose {', '.join(map(repr, _RECIPES))}")
+    require_client(client)
     if isinstance(observations, SampleStream):
         if recipe not in ("auto", "kernel"):
             raise ValueError(

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import fts
+from fts.discovery import model
 from fts.discovery.evidence import VERDICT
+from fts.fields.varying import Curve, SplineBasis
 from fts.lab.studies import records
 from fts.observations import has_more_rows_than
 from fts.selection.selection import Selection
@@ -34,6 +36,8 @@ TABLE = fts.TabulatedField(AXES, U.reshape(8, 8), BOX)
 FROZEN = fts.load_field("ks", "S20", seed=1301)
 TRAJECTORY = fts.simulate("ad")
 LIBRARY = fts.Library.parse(["u", "u_x"])
+RING = fts.Domain((0.0,), (1.0,), 0.0, 1.0, (True,))
+CURVE = Curve(SplineBasis("x", 0.0, 1.0, False, 8), np.ones(8), np.eye(8))
 EQUATION = fts.Equation.parse("u_t = -u_x")
 
 
@@ -271,6 +275,24 @@ DOORS = {
         lambda u, v, **how: fts.discover({"u": u, "v": v}, ["u_y"], **how),
         {"u": SAMPLES, "v": SAMPLES, **_MORE},
     ),
+    "stream_samples": (
+        fts.stream_samples,
+        {"source": SAMPLES, "domain": None, "columns": None, "kept": None},
+    ),
+    "fit of a stream": (
+        lambda table, **how: fts.fit(fts.stream_samples([table]), progress=False, **how),
+        {"table": {"x": X[:3], "t": T[:3], "u": U[:3]}, "client": None},
+    ),
+    "fit of a function": (
+        lambda tables: fts.fit(fts.stream_samples(lambda: tables), progress=False),
+        {"tables": []},
+    ),
+    "simulate a model": (
+        lambda start, times: model.simulate([EQUATION], RING, start, times, {}, [{}]),
+        {"start": {"u": np.sin(2 * np.pi * np.arange(8) / 8)}, "times": [0.0, 0.1]},
+    ),
+    "Curve": (CURVE, {"points": 0.5, "order": 0}),
+    "Discovery.load": (fts.Discovery.load, {"path": "none.fts"}),
     "read_samples": (fts.read_samples, {"path": "none.csv", **_TABLE}),
     "read_samples of a table": (fts.read_samples, {"path": {"x": X, "t": T, "u": U}, **_TABLE}),
 }

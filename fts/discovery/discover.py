@@ -170,6 +170,7 @@ class Discovery:
     @staticmethod
     def load(path: str | Path) -> "Discovery":
         """The discovery saved at `path`, every byte verified."""
+        validation.require_type((str, Path), path, "path", "give the name of a discovery's file")
         header, arrays = containers.load_arrays(Path(path), _KIND, _REMEDY)
         with containers.file_errors(Path(path), _REMEDY):
             return Discovery.unpacked(header, arrays)

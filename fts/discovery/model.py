@@ -44,7 +44,8 @@ def simulate(
             "simulate needs what happens at the ends of an axis, and equations do not say it: discover with "
             "domain= whose axes are periodic"
         )
-    times = _checked_times(times, domain, inputs)
+    fields = {name: inputs[name] for name in sorted(system.inputs) if name in inputs}
+    times = _checked_times(times, domain, fields)
     shape, states = _checked_start(system, start, domain)
     missing = sorted(name for name in system.inputs if name not in inputs and name not in functions)
     if missing:
@@ -58,7 +59,6 @@ def simulate(
     box = PeriodicBox(domain.low, domain.extents[:-1], points)
     flow = SystemFlow(system, np.concatenate([each.coefficients for each in equations]), box)
     modes = box.to_modes(_resampled(states, points))
-    fields = {name: inputs[name] for name in system.inputs if name in inputs}
     before, largest = None, 0.0
     for halving in range(_HALVINGS):
         steps = _FIRST_STEPS * 2**halving
@@ -124,10 +124,12 @@ def known_on(
     still: dict[str, np.ndarray] = dict(
         zip("xyz", np.meshgrid(*box.axes, indexing="ij", sparse=True), strict=False)
     )
-    for name, curve in functions.items():
-        axis = "xyz".index(unknown_axis(name))
-        still[name] = curve(still["xyz"[axis]])
     moving = {}
+    for name, curve in functions.items():
+        if curve.axis == "t":
+            moving[name] = curve(times)[:, None]
+        else:
+            still[name] = curve(still[curve.axis])
     for name, field in fields.items():
         values = np.moveaxis(np.asarray(field.on_grid(*box.axes, times), dtype=float), -1, 0)
         for symbol in symbols:
@@ -188,11 +190,11 @@ def _checked_times(
 def _checked_start(
     system: SystemTerms, start: Mapping[str, Values], domain: Domain
 ) -> tuple[tuple[int, ...], np.ndarray]:
+    remedy = f"give {', '.join(system.rows)} as arrays by name"
+    validation.require_type(Mapping, start, "the initial state", remedy)
     missing = [name for name in system.rows if name not in start]
     if missing:
-        raise ValueError(
-            f"the initial state lacks {', '.join(missing)}: give {', '.join(system.rows)} as arrays by name"
-        )
+        raise ValueError(f"the initial state lacks {', '.join(missing)}: {remedy}")
     arrays = [validation.real_array(name, start[name]) for name in system.rows]
     shapes = {array.shape for array in arrays}
     if len(shapes) > 1 or arrays[0].ndim != domain.dimension or min(arrays[0].shape, default=0) < 4:

@@ -237,6 +237,7 @@ class SystemDiscovery:
         path: str | Path, inputs: Mapping[str, Callable[..., np.ndarray]] | None = None
     ) -> "SystemDiscovery":
         """The discovery saved at `path`, every byte verified; `inputs` gives functions again."""
+        validation.require_type((str, Path), path, "path", "give the name of a discovery's file")
         header, arrays = containers.load_arrays(Path(path), _KIND, _REMEDY)
         with containers.file_errors(Path(path), _REMEDY):
             kinds = {"components": (dict,), "left_out": (dict,), "experiments": (list,)}

@@ -15,8 +15,11 @@ import numpy as np
 from jaxtyping import Float
 from scipy.interpolate import BSpline
 
+from fts import validation
+
 _DEGREE = 5
 _GRID = 101  # points of a curve that is printed or drawn
+_ROUNDING = 1e-9  # of the axis, by which a point may lie beyond its end
 
 # (points, derivative order) -> values
 OneCoordinate = Callable[[np.ndarray, int], np.ndarray]
@@ -88,12 +91,26 @@ class Curve:
 
     def __call__(self, points: Any, order: int = 0) -> Float[np.ndarray, "..."]:
         """The coefficient, or a derivative of it, at points inside the axis."""
-        return self.basis(np.asarray(points, dtype=np.float64), order) @ self.weights
+        validation.require_whole(order, "order", "give 0 for the coefficient, 1 for its slope")
+        return self.basis(self._inside(points), min(order, _DEGREE + 1)) @ self.weights
 
     def error(self, points: Any) -> Float[np.ndarray, "..."]:
         """The standard error of the coefficient at points inside the axis."""
-        rows = self.basis(np.asarray(points, dtype=np.float64))
+        rows = self.basis(self._inside(points))
         return np.sqrt(np.maximum(np.einsum("...i,ij,...j->...", rows, self.covariance, rows), 0.0))
+
+    def _inside(self, points: Any) -> Float[np.ndarray, "..."]:
+        """The points; an error where they leave an open axis, on which nothing was measured beyond."""
+        values, basis = validation.real_array("points", points), self.basis
+        slack = _ROUNDING * (basis.high - basis.low)
+        low, high = (-np.inf, np.inf) if basis.periodic else (basis.low - slack, basis.high + slack)
+        outside = values[~(np.isfinite(values) & (low <= values) & (values <= high))]
+        if outside.size:
+            raise ValueError(
+                f"points hold {basis.axis} = {outside[0]:g}: the coefficient is known from {basis.low:g} to "
+                f"{basis.high:g}"
+            )
+        return values
 
     def as_dict(self) -> dict[str, Any]:
         """JSON form: the axis, and the curve with its errors."""

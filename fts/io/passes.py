@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from tqdm.auto import tqdm
 
-from fts import containers
+from fts import containers, validation
 from fts.containers import FileError
 from fts.io.formats import Arrays
 from fts.io.streams import Chunk, damaged
@@ -91,6 +91,12 @@ def reduce_chunks(
     if total is None:
         raise FileError("the stream holds no samples: give columns x, [y,] t, u")
     return total
+
+
+def require_client(client: Any) -> None:
+    """An error unless it is a Dask client, or None."""
+    if client is not None and not (hasattr(client, "submit") and hasattr(client, "nthreads")):
+        raise ValueError(f"client is {validation.shown(client)}: give a dask.distributed.Client")
 
 
 def _sum(*parts: T | None) -> T | None:

@@ -110,16 +110,21 @@ def read_components(
 
 def _checked(columns: Any, missing: Any) -> tuple[Columns, list[str]]:
     """The names of columns, and the markers of missing values as texts; a single one may stand alone."""
-    remedy = "give a dict, as {'t': 'time'}, or a list with all in order"
-    validation.require_type((Mapping, list, tuple, type(None)), columns, "columns", remedy)
-    names = (*columns, *columns.values()) if isinstance(columns, Mapping) else columns or ()
-    for name in names:
-        validation.require_type(str, name, "a name of columns", remedy)
+    require_columns(columns)
     markers = missing if isinstance(missing, (list, tuple, set)) else [missing]
     for marker in markers:
         kinds = (str, int, float, np.number)
         validation.require_type(kinds, marker, "missing", "give texts, as ['NA', '-999']")
     return columns, [str(marker) for marker in markers]
+
+
+def require_columns(columns: Any) -> None:
+    """An error unless the columns are named by a mapping or in order, or not at all."""
+    remedy = "give a dict, as {'t': 'time'}, or a list with all in order"
+    validation.require_type((Mapping, list, tuple, type(None)), columns, "columns", remedy)
+    names = (*columns, *columns.values()) if isinstance(columns, Mapping) else columns or ()
+    for name in names:
+        validation.require_type(str, name, "a name of columns", remedy)
 
 
 def is_dataset(value: object) -> bool:

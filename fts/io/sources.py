@@ -21,7 +21,7 @@ from fts.containers import FileError
 from fts.domain import Domain
 from fts.io import formats, streams
 from fts.io.formats import COORDINATES, Arrays, Columns, assign
-from fts.io.readers import is_dataset, is_table, table_columns
+from fts.io.readers import is_dataset, is_table, require_columns, table_columns
 from fts.io.streams import Chunk, SampleStream
 from fts.observations import Observations
 
@@ -48,6 +48,10 @@ def stream_samples(
     `kept` names a folder for what is summed up so far, from which an interrupted fit goes on; for files it is
     the user's cache unless said otherwise.
     """
+    require_columns(columns)
+    remedy = "give fts.Domain((0,), (1,), 0, 1, (False,))"
+    validation.require_type((Domain, type(None)), domain, "domain", remedy)
+    validation.require_type((str, Path, type(None)), kept, "kept", "give the name of a folder")
     if isinstance(source, SampleStream):
         return source
     chunks, name = _chunks(source, columns)
@@ -127,7 +131,7 @@ def observed_chunks(observations: Observations) -> list[Chunk]:
 
 def _file_chunks(path: Path, columns: Columns) -> list[Chunk]:
     ending = path.suffix.lower()
-    if not path.exists():
+    if not os.path.exists(path):  # also of a name that no file system takes
         raise FileError(f"no file or folder at {validation.shortened(str(path))}: give one of samples")
     if path.is_dir() and ending != ".zarr":
         files = sorted(
@@ -310,6 +314,9 @@ class _Tables:
 
     def __iter__(self) -> Iterator[Chunk]:
         tables: Any = self.source() if callable(self.source) else self.source
+        if not isinstance(tables, Iterable) or isinstance(tables, np.ndarray):
+            remedy = "let it return an iterator over tables"
+            raise FileError(f"the source returns {validation.shown(tables)}: {remedy}")
         for i, table in enumerate(tables):
             yield Chunk(f"chunk {i}", partial(_converted, table, self.columns, f"chunk {i}"))
 
@@ -323,7 +330,10 @@ def _converted(table: Any, columns: Columns, where: str) -> list[Arrays]:
         return [arrays for chunk in _dataset_chunks(table, columns, where, None) for arrays in chunk.tables()]
     if is_table(table):
         return [table_columns(table, columns, where)]
-    array = np.asarray(table)
+    try:
+        array = np.asarray(table)
+    except ValueError:
+        raise FileError(f"{where} holds rows of different lengths: give as many numbers in each") from None
     if array.dtype.names:
         return [{role: array[name] for role, name in assign(array.dtype.names, columns, where).items()}]
     names = _in_order(array.shape, columns, where)

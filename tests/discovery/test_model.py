@@ -129,6 +129,33 @@ def test_what_cannot_be_simulated_is_said() -> None:
         simulate([Equation.parse("u_t = v", ("u", "v"))], RING, {"u": state}, np.array([0.0, 1.0]), {}, [{}])
 
 
+def _moving(term: str) -> SystemDiscovery:
+    """Waves that move by speed one, and a term that may say so."""
+    x, t = (a.ravel() for a in np.meshgrid(2 * np.pi * np.arange(16) / 16, np.arange(12) / 11, indexing="ij"))
+    waves = np.sin(x - t) + 0.5 * np.cos(2 * (x - t))
+    samples = {
+        "u": fts.Observations(x[:, None], t, waves, fts.Domain((0.0,), (2 * np.pi,), 0.0, 1.0, (True,)))
+    }
+    result = fts.discover(samples, [term], progress=False)
+    assert isinstance(result, SystemDiscovery)
+    return result
+
+
+def test_coefficients_that_vary_in_time_are_simulated_within_the_record() -> None:
+    grid = 2 * np.pi * np.arange(16) / 16
+    result = _moving("c(t)*u_x")
+    solution = result.simulate({"u": np.sin(grid)}, np.array([0.0, 0.9]))["u"]
+    assert np.abs(solution[:, 1] - np.sin(grid - 0.9)).max() < 1e-3
+    with pytest.raises(ValueError, match=r"hold t = .*: the coefficient is known from 0 to 1"):
+        result.simulate({"u": np.sin(grid)}, np.array([0.0, 3.0]))
+
+
+def test_an_equation_without_inputs_is_simulated_beyond_the_record() -> None:
+    grid = 2 * np.pi * np.arange(16) / 16
+    solution = _moving("u_x").simulate({"u": np.sin(grid)}, np.array([0.0, 3.0]))["u"]
+    assert np.abs(solution[:, 1] - np.sin(grid - 3)).max() < 1e-3
+
+
 def _assert_same(first: fts.Discovery, second: fts.Discovery) -> None:
     assert first.as_dict() == second.as_dict()
     assert str(first) == str(second)

@@ -9,7 +9,7 @@ import pytest
 import fts
 from fts.discovery.systems import SystemDiscovery
 from fts.equations.grammar import TermError
-from fts.fields.varying import SplineBasis
+from fts.fields.varying import Curve, SplineBasis
 from fts.observations import Observations
 from fts.problems.systems import DEVELOPMENT_SEEDS, observe_system, simulate_system, system_problem
 
@@ -132,3 +132,21 @@ def test_bands_contain_the_truth_as_often_as_they_say(
         error = sign * curve.values - truth_of(name, curve.points)
         inside.append(np.mean(np.abs(error) < 1.96 * curve.errors))
     assert 0.9 < np.mean(inside) <= 1.0, inside
+
+
+def test_a_curve_is_known_on_its_axis_alone() -> None:
+    basis = SplineBasis("x", 0.0, 2.0, False, 8)
+    curve = Curve(basis, np.ones(8), np.eye(8))
+    assert curve([0.0, 1.0, 2.0 + 1e-12]) == pytest.approx(1.0)
+    assert curve(1.0, 10**20) == 0
+    for points in (2.1, [-0.5], np.nan):
+        for call in (curve, curve.error):
+            with pytest.raises(ValueError, match=r"hold x = .*: the coefficient is known from 0 to 2"):
+                call(points)
+    for points in ("a", [[1], [1, 2]], 1j, object()):
+        with pytest.raises(ValueError, match=r"points is .*: give"):
+            curve(points)
+    with pytest.raises(ValueError, match="order is -1: give 0"):
+        curve(1.0, -1)
+    ring = Curve(SplineBasis("x", 0.0, 2.0, True, 8), np.arange(8.0), np.eye(8))
+    assert ring(-0.5) == pytest.approx(ring(1.5))
