@@ -66,8 +66,10 @@ def is_large(source: Any) -> bool:
     """Whether samples are read in chunks rather than whole: by what they are, or by their size."""
     if isinstance(source, (str, Path)):
         path = Path(source)
+        if not os.path.exists(path):  # also a name that no file system takes
+            return False
         if path.suffix.lower() in STREAMED or path.is_dir():
-            return path.exists()
+            return True
         return (
             path.suffix.lower() in (*PARQUET, ".nc") and path.is_file() and _promised(path) > formats.LARGEST
         )
