@@ -9,8 +9,10 @@
     import: "Importing fts",
     run: "Running",
   };
+  const RUN = "Run this cell";
+  const STOPPED = "Stopped. The next run loads Python anew and begins with the first cell.";
   const cells = [];
-  let current = null;
+  let asked = null; // the cell whose button was pressed, until it has run
 
   function make(tag, attributes = {}, ...children) {
     const element = document.createElement(tag);
@@ -37,12 +39,12 @@
 
   class Cell {
     constructor(element, index) {
-      Object.assign(this, { element, index, done: false });
+      Object.assign(this, { element, index, done: false, clock: null });
       this.pre = element.querySelector(".cell_input pre");
       this.built = this.pre.textContent.replace(/\n$/, "");
       this.builtOutput = element.querySelector(".cell_output");
       this.editor = make("textarea", { "aria-label": `Code of cell ${index + 1}`, spellcheck: "false", hidden: "" });
-      this.runButton = make("button", { type: "button" }, "Run this cell");
+      this.runButton = make("button", { type: "button" }, RUN);
       this.editButton = make("button", { type: "button" }, "Edit");
       this.resetButton = make("button", { type: "button", hidden: "" }, "Reset");
       this.status = make("span", { role: "status", class: "fts-soft" });
@@ -52,12 +54,18 @@
       this.box = make("div", { class: "fts-explorer fts-live fts-cell-live" }, this.editor, bar, this.output);
       (this.builtOutput ?? element.lastElementChild).before(this.box);
       if (!this.builtOutput) element.append(this.box);
-      this.runButton.onclick = () => run(this);
+      // The button that starts a cell also stops it, so that the keyboard stays where it is.
+      this.runButton.onclick = () => (asked ? stop() : run(this));
       this.editButton.onclick = () => this.edit();
       this.resetButton.onclick = () => this.reset();
       this.editor.oninput = () => {
         kept.set(this, this.editor.value);
         this.done = false;
+      };
+      this.editor.onkeydown = (event) => {
+        if (event.key !== "Enter" || !(event.shiftKey || event.ctrlKey || event.metaKey)) return;
+        event.preventDefault();
+        if (!asked) run(this);
       };
       const edited = kept.get(this);
       if (edited !== null) this.edit(edited);
@@ -87,6 +95,24 @@
       this.status.textContent = "";
     }
 
+    /** What is being done, with the seconds since the click, or what came of it. */
+    say(text, ended = false) {
+      if (ended) {
+        clearInterval(this.clock);
+        this.clock = null;
+        this.status.textContent = text;
+        return;
+      }
+      if (!this.clock) {
+        const began = performance.now();
+        this.seconds = make("span", { "aria-hidden": "true" });
+        this.clock = setInterval(() => {
+          this.seconds.textContent = ` – ${Math.round((performance.now() - began) / 1000)} s`;
+        }, 1000);
+      }
+      this.status.replaceChildren(text, this.seconds);
+    }
+
     show(shown) {
       this.output.replaceChildren();
       for (const { text, png, error } of shown) {
@@ -103,29 +129,44 @@
 
   /** The cells up to this one that have not run yet, then this one. */
   async function run(last) {
-    for (const { runButton } of cells) runButton.disabled = true;
+    asked = last;
+    for (const { runButton } of cells) runButton.disabled = runButton !== last.runButton;
+    last.runButton.textContent = "Stop";
+    last.say(STAGES.load);
+    let current = last;
     try {
       await ftsLive.withChapter(pageName());
       for (const cell of cells.slice(0, last.index + 1)) {
         if (cell.done && cell !== last) continue;
         current = cell;
-        cell.status.textContent = "Running";
+        if (cell !== last) last.say(`Running cell ${cell.index + 1} of ${last.index + 1}`);
+        cell.say(STAGES.run);
         const began = performance.now();
         const { shown } = await ftsLive.ask("run", { code: cell.code });
         cell.show(shown);
         cell.done = !shown.some(({ error }) => error);
-        cell.status.textContent = `${((performance.now() - began) / 1000).toFixed(1)} s`;
+        cell.say(`${((performance.now() - began) / 1000).toFixed(1)} s`, true);
         cell.element.dataset.live = cell.done ? "done" : "failed";
         // What comes after was computed from what this cell has made anew.
         for (const later of cells.slice(cell.index + 1)) later.done = false;
         if (!cell.done) break;
       }
+      if (!current.done && current !== last) last.say(`Cell ${current.index + 1} above ended in an error.`, true);
     } catch (error) {
-      (current ?? last).status.textContent = error.message;
-      last.element.dataset.live = "failed";
+      for (const cell of new Set([current, last])) {
+        cell.say(error instanceof ftsLive.Stopped ? STOPPED : error.message, true);
+        cell.element.dataset.live = "failed";
+      }
     }
-    current = null;
+    asked = null;
+    last.runButton.textContent = RUN;
     for (const { runButton } of cells) runButton.disabled = false;
+  }
+
+  /** End what runs; what cells have made ends with it. */
+  function stop() {
+    ftsLive.stop();
+    for (const cell of cells) cell.done = false;
   }
 
   const pageName = () =>
@@ -147,11 +188,10 @@
         );
     }
     ftsLive.listen((progress) => {
-      const cell = current ?? cells.find(({ runButton }) => runButton.disabled);
-      if (!cell) return;
+      if (!asked || progress.stage === "run") return;
       const more = progress.megabytes ? ` (${progress.megabytes.toFixed(0)} MB, once per visit)` : "";
       const steps = progress.steps ? `, step ${progress.steps}` : "";
-      cell.status.textContent = `${STAGES[progress.stage] ?? progress.stage}${more}${steps}`;
+      asked.say(`${STAGES[progress.stage] ?? progress.stage}${more}${steps}`);
     });
     ftsLive.available().then((contents) => {
       if (contents) return;

@@ -9,20 +9,26 @@ const ftsLive = (() => {
   const more = new Map();
   let latest = 0;
   let listener = () => {};
-  let received = null;
+  let turn = 0; // what began before a stop must not go on after it
   let contents;
 
   /** Called by the scripts under _live: what there is, or one file. */
   const manifest = (given) => {
     contents = given;
   };
-  const take = (name, base64) => received({ name, base64 });
+  const take = (name, base64) => {
+    document.currentScript.file = { name, base64 };
+  };
 
+  /** A script under _live, run; the file it hands over, as base64. */
   function load(path) {
     return new Promise((resolve, reject) => {
       const script = document.createElement("script");
       script.src = home + path;
-      script.onload = () => resolve(script.remove());
+      script.onload = () => {
+        script.remove();
+        resolve(script.file);
+      };
       script.onerror = () => reject(new Error(`${path} cannot be loaded: it is not beside this page`));
       document.head.append(script);
     });
@@ -38,16 +44,6 @@ const ftsLive = (() => {
     return asked;
   };
 
-  /** One file as base64, without the worker. */
-  async function file(path) {
-    let got = null;
-    received = (given) => {
-      got = given;
-    };
-    await load(path);
-    return got;
-  }
-
   function send(message, transfer = []) {
     const id = ++latest;
     return new Promise((resolve, reject) => {
@@ -58,11 +54,12 @@ const ftsLive = (() => {
 
   async function hand(entries) {
     const total = entries.reduce((sum, { bytes }) => sum + bytes, 0);
+    const began = turn;
     let done = 0;
     for (const { path, bytes } of entries) {
       listener({ stage: "load", fraction: done / total, megabytes: total / 1e6 });
-      const given = await file(path);
-      if (!worker) throw new Stopped();
+      const given = await load(path);
+      if (began !== turn) throw new Stopped("cancelled");
       await send({ file: given });
       done += bytes;
     }
@@ -71,9 +68,11 @@ const ftsLive = (() => {
   class Stopped extends Error {}
 
   async function begin() {
+    const began = turn;
     const all = await available();
     if (!all) throw new Error("this copy of the book was built without Python");
-    const source = await file(all.worker);
+    const source = await load(all.worker);
+    if (began !== turn) throw new Stopped("cancelled");
     const text = new TextDecoder().decode(Uint8Array.from(atob(source.base64), (c) => c.charCodeAt(0)));
     const address = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
     worker = new Worker(address);
@@ -137,6 +136,7 @@ const ftsLive = (() => {
 
   /** End whatever is running; Python is loaded anew when it is asked for again. */
   function stop(reason = new Stopped("cancelled")) {
+    turn++;
     worker?.terminate();
     worker = started = null;
     more.clear();
@@ -148,6 +148,6 @@ const ftsLive = (() => {
     listener = to;
   }
 
-  return { manifest, take, available, start, withPlots, withChapter, ask, write, stop, listen, file, Stopped };
+  return { manifest, take, available, load, withPlots, withChapter, ask, write, stop, listen, Stopped };
 })();
 window.ftsLive = ftsLive;

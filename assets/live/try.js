@@ -110,7 +110,7 @@
     async takeSample(sample) {
       const run = this.begin();
       try {
-        const { base64 } = await ftsLive.file(sample.path);
+        const { base64 } = await ftsLive.load(sample.path);
         if (run !== this.run) return;
         const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
         await this.takeBytes(sample.name, bytes, sample.options, true);

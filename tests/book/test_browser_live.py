@@ -5,12 +5,12 @@ import io
 import json
 import os
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from fts_live import make_samples
 
 # The server, the browser and the page that remembers its errors; pytest finds fixtures by name in here.
 from test_browser import HTML, SHOTS, _Watched, browser, pytestmark, site, sync_api  # noqa: F401
@@ -39,11 +39,6 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict]:
     """The sample files of the page, with the options that go with them and the command line's answers."""
-    sys.path.insert(0, str(ROOT / "book" / "_ext"))
-    try:
-        from fts_live import make_samples
-    finally:
-        sys.path.pop(0)
     folder = tmp_path_factory.mktemp("samples")
     answers = {}
     for about, data in make_samples():
@@ -325,16 +320,19 @@ def test_downloads_and_a_run_forward(
 
 
 def test_a_cancelled_run_can_be_followed_by_another(page: _Page, samples: dict[str, dict]) -> None:
-    page.page.locator("[data-sample='scattered.csv']").click()
-    page.page.get_by_text("Fitting the field").wait_for(timeout=LONG)
-    page.page.get_by_role("button", name="Cancel").click()
-    assert "Cancelled" in page.page.locator("#fts-try [role=status]").inner_text()
-    for _ in range(300):  # one in the midst of a loop takes a while to end
-        if not page.page.workers:
-            break
-        page.page.wait_for_timeout(100)
-    assert page.page.workers == []
+    """Cancelled in the midst of a fit, and again while Python is loading anew."""
+    for stage in ("Fitting the field", "Loading Python ("):
+        page.page.locator("[data-sample='scattered.csv']").click()
+        page.page.get_by_text(stage).wait_for(timeout=LONG)
+        page.page.get_by_role("button", name="Cancel").click()
+        assert "Cancelled" in page.page.locator("#fts-try [role=status]").inner_text()
+        for _ in range(300):  # one in the midst of a loop takes a while to end
+            if stage.startswith("Loading") or not page.page.workers:
+                break
+            page.page.wait_for_timeout(100)
+        assert stage.startswith("Loading") or page.page.workers == []
     _agree(page.click("one-sine.csv"), samples["one-sine.csv"]["answer"])
+    assert len(page.page.workers) == 1
 
 
 def test_the_answer_is_accessible_and_fits_a_phone(page: _Page) -> None:
@@ -396,17 +394,26 @@ def _output(cell: "sync_api.Locator", kind: str) -> str:
     return _SECONDS.sub("ms", "\n".join(text.rstrip() for text in texts))
 
 
-def test_a_cell_is_edited_kept_and_reset(browser, site: str) -> None:  # noqa: F811
-    watched = _Watched(browser, site, 1280, "light")
+def test_a_cell_is_stopped_edited_kept_and_reset(browser, site: str) -> None:  # noqa: F811
+    watched = _Watched(browser, site, 390, "light")
     shown = watched.open(f"{site}/book/intro.html")
     cell = shown.locator(".cell.tag_live").first
-    cell.get_by_role("button", name="Edit").click()
+    cell.get_by_role("button", name="Edit").focus()
+    shown.keyboard.press("Enter")
+    cell.locator("textarea").fill("while True: pass")
+    cell.locator("textarea").press("Shift+Enter")
+    shown.get_by_text("Running").wait_for(timeout=LONG)
+    cell.get_by_role("button", name="Stop").click()
+    shown.get_by_text("Stopped.").wait_for()
     cell.locator("textarea").fill("import torch")
     shown = watched.open(f"{site}/book/intro.html")
     assert cell.locator("textarea").input_value() == "import torch"
     cell.get_by_role("button", name="Run this cell").click()
-    shown.wait_for_function("() => document.querySelector('.cell.tag_live').dataset.live", timeout=LONG)
+    cell.locator(".fts-cell-output pre").wait_for(timeout=LONG)
     assert "torch is not in this page" in cell.locator(".fts-cell-output").inner_text()
+    assert shown.evaluate("document.documentElement.scrollWidth") <= 390
+    shown.evaluate(AXE)
+    assert shown.evaluate("axe.run('.cell.tag_live', { preload: false })")["violations"] == []
     cell.get_by_role("button", name="Reset").click()
     assert not cell.locator("textarea").is_visible()
     assert cell.locator(".cell_input").is_visible()
