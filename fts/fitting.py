@@ -21,7 +21,7 @@ from fts.io.streams import SampleStream
 from fts.kernel import closed_form
 from fts.kernel.posterior import DrawnField, Posterior, PosteriorVariance
 from fts.kernel.streamed import StreamedPosterior
-from fts.observations import Observations
+from fts.observations import Observations, unique_rows
 from fts.params.types import FieldParams, ProjectedParams, named
 
 Recipe = Literal["auto", "paper", "projected", "kernel", "travelling"]
@@ -64,11 +64,15 @@ class Fit:
         """Standard deviation of the noise, as the recipe estimates it; zero where it does not."""
         return self.field.made.noise_estimate
 
-    @property
+    @cached_property
     def residuals(self) -> Float[np.ndarray, " n"]:
         """The samples less the field."""
-        samples = self.observations
-        return samples.y - self.field(np.column_stack([samples.x, samples.t]))
+        samples, grid = self.observations, self.observations.grid
+        if grid is None or not isinstance(self.field, FrozenField):
+            return samples.y - self.field(np.column_stack([samples.x, samples.t]))
+        _, row = unique_rows(samples.x)
+        values = self.field.at_sensors(grid.sensors, grid.frames)
+        return samples.y - values[row, np.searchsorted(grid.frames, samples.t)]
 
     def draws(self, count: int, rng: np.random.Generator) -> tuple[DrawnField, ...]:
         """Fields the samples allow, drawn from the posterior around `field`; none where there is none."""

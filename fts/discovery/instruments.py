@@ -130,8 +130,7 @@ def left_out_errors(fit: Fit) -> tuple[Float[np.ndarray, " S"], Float[np.ndarray
 
 def lasting_noise(fit: Fit) -> tuple[str, ...]:
     """The reason to doubt an equation where what is left at a sensor stays alike from frame to frame."""
-    o = fit.observations
-    missed = o.y - fit.field(np.column_stack([o.x, o.t]))
+    o, missed = fit.observations, fit.residuals
     _, sensor = unique_rows(o.x)
     order = np.lexsort((o.t, sensor))
     missed, sensor = missed[order], sensor[order]
@@ -155,8 +154,7 @@ def subset(observations: Observations, kept: Bool[np.ndarray, " n"]) -> Observat
 
 def outliers(fit: Fit) -> Bool[np.ndarray, " n"]:
     """The samples that miss the field by far more than their neighbours do."""
-    o = fit.observations
-    missed = o.y - fit.field(np.column_stack([o.x, o.t]))
+    o, missed = fit.observations, fit.residuals
     least = max(_LEAST * float(o.y.std()), _FAR * _spread(missed))
     suspects = np.flatnonzero(np.abs(missed - np.median(missed)) > least / 2)
     wrong = np.zeros(len(o), dtype=bool)

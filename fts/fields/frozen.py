@@ -166,6 +166,16 @@ class FrozenField:
 
         return self._output(product, alpha, order).reshape(*(axis.size for axis in axes))
 
+    def at_sensors(
+        self, sensors: Float[np.ndarray, "S d"], frames: Float[np.ndarray, " F"]
+    ) -> Float[np.ndarray, "S F"]:
+        """u_hat at every sensor for every frame."""
+
+        def product(beta: tuple[int, ...], k: int) -> np.ndarray:
+            return self.space.at(sensors, beta) @ self.time.at(frames, k)
+
+        return self._output(product, (0,) * self.domain.dimension, 0)
+
     def save(self, path: str | Path) -> None:
         """Write the field to one small file, atomically."""
         containers.write_atomic(Path(path), self.packed())

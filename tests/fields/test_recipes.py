@@ -84,3 +84,13 @@ def test_provenance_survives_its_json_form():
     assert Provenance.from_dict(made.as_dict()) == made
     assert Provenance.from_dict(Provenance().as_dict()) == Provenance()
     assert load_field("ks", recipe="kernel").made.history is None
+
+
+@pytest.mark.parametrize(("problem", "protocol"), [("ks", "S20"), ("ad", "T20"), ("kdv", "R20")])
+def test_residuals_are_those_point_by_point(problem, protocol):
+    samples = observe(simulate(problem), protocol, seed=1301, noise=0.1)
+    shuffled = np.random.default_rng(1).permutation(len(samples))
+    samples = replace(samples, x=samples.x[shuffled], t=samples.t[shuffled], y=samples.y[shuffled])
+    fit = fitting.fit_posterior(samples, progress=False)
+    expected = samples.y - fit.field(np.column_stack([samples.x, samples.t]))
+    np.testing.assert_allclose(fit.residuals, expected, rtol=0, atol=1e-10)
