@@ -182,8 +182,13 @@ def _ended(path: SupportPath, runs: Mapping[str, RunRecord]) -> str:
 def _costs(runs: Sequence[RunRecord]) -> tuple[str, str, str]:
     amounts = ([processor_seconds(run) for run in runs], [_iterations(run) for run in runs])
     capped = sum(run.extra["notes"].get("stopped_by") == "budget" for run in runs)
-    spans = [f"{np.median(each):,.0f}\n{min(each):,.0f} to {max(each):,.0f}" for each in amounts]
-    return spans[0], spans[1], f"{capped}"
+    return _span(amounts[0]), _span(amounts[1]), f"{capped}"
+
+
+def _span(values: Sequence[float]) -> str:
+    """The median, with the range under it where there is one."""
+    low, high = min(values), max(values)
+    return f"{np.median(values):,.0f}" + (f"\n{low:,.0f} to {high:,.0f}" if low < high else "")
 
 
 def _iterations(run: RunRecord) -> float:

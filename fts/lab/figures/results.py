@@ -210,9 +210,9 @@ def density(cells: Cells, rows: Mapping[str, str]) -> Figure:
     return figure
 
 
-def _apart(percents: Sequence[float], factor: float = 2.2) -> list[float]:
-    """Those of ascending numbers that have room for a label on a logarithmic axis."""
-    kept = list(percents[:1])
+def _apart(percents: Sequence[float]) -> list[float]:
+    """Those of ascending numbers that have room for a label on a logarithmic axis: a quarter of it each."""
+    kept, factor = [percents[0]], (percents[-1] / percents[0]) ** 0.24
     for percent in percents[1:]:
         if percent >= factor * kept[-1]:
             kept.append(percent)
