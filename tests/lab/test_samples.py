@@ -234,3 +234,23 @@ def test_a_sweep_wants_one_field_per_layout_and_kernel(sweep):
         SensorSweep(layouts, {"separable": sweep.fields["separable"]})
     with pytest.raises(ValueError, match="one benchmark"):
         SensorSweep(layouts[:1], {kernel: made[:1] for kernel, made in sweep.fields.items()})
+
+
+def test_large_fits_and_projections_are_shown_as_recorded():
+    large = figures.read_large()
+    panels = figures.growth(large).axes
+    for ax, measure in zip(panels, ("seconds", "megabytes"), strict=True):
+        for line, fits in zip(ax.lines, (large["fits"], large["dense"]), strict=True):
+            samples, values = line.get_data()
+            assert list(samples) == [fit["samples"] for fit in fits]
+            assert list(values) == [fit[measure] for fit in fits]
+    rows = figures.large_fits(large).rows
+    assert [row[0] for row in rows] == [f"{fit['samples']:,}" for fit in large["fits"]]
+    shown = {(row[0], row[1]): float(row[2]) for row in figures.projected(large).rows}
+    for row in large["projected"]:
+        seconds = shown[f"{row['samples']:,}", str(row["workers"])]
+        assert seconds == pytest.approx(row["seconds"], abs=0.5)
+        # Sixteen workers are kept busy by what their chunks take; a scheduler's work bounds the rest.
+        chunks = row["samples"] / large["parts"]["chunk"]
+        assert row["seconds"] > sum(large["parts"]["map"].values()) * chunks / row["workers"]
+        assert row["seconds"] > 2 * chunks * large["workers"]["handling"]

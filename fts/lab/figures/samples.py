@@ -1,6 +1,8 @@
 """Fields, records, layouts -> figures of chapter "samples": orange the separable kernel, blue the other."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -9,10 +11,10 @@ from matplotlib.figure import Figure
 from fts.fields.frozen import Field
 from fts.lab.studies import published
 from fts.lab.studies.calibration import LEVELS, normal_coverage
-from fts.lab.studies.records import Cells, RunRecord, Summary, by_cell, count_of_five
+from fts.lab.studies.records import Cells, RunRecord, Summary, by_cell, count_of_five, records_folder
 from fts.observations import Observations
 from fts.params.paper import SHORT_NAMES
-from fts.plotting import INK, PALETTE, Table, canvas, panel_row, table
+from fts.plotting import INK, PALETTE, Table, canvas, legend_above, panel_row, table
 from fts.problems.protocols import interpolate
 from fts.problems.trajectories import Trajectory
 
@@ -158,6 +160,50 @@ def coverage_table(shares: Float[np.ndarray, "layouts levels"]) -> Table:
     rows = [(f"{level:g}", *row) for level, row in zip(LEVELS, texts, strict=True)]
     header = ("deviations", "claimed", "covered", "median layout", "lower quarter", "upper quarter")
     return table(header, rows)
+
+
+def read_large() -> dict[str, Any]:
+    """What `benchmarks/bench_large.py` recorded: fits by size, a dense process, workers, projections."""
+    return json.loads((records_folder() / "large.json").read_text())
+
+
+def growth(large: Mapping[str, Any]) -> Figure:
+    """CPU seconds and peak memory against samples: the stream's, and those of scikit-learn's process."""
+    figure, panels = panel_row(2, 0.45, sharey=False)
+    curves = (("streamed", large["fits"], "o-", SEPARABLE), ("scikit-learn", large["dense"], "s--", INK))
+    for ax, measure in zip(panels, ("seconds", "megabytes"), strict=True):
+        for name, fits, style, color in curves:
+            samples, values = zip(*((fit["samples"], fit[measure]) for fit in fits), strict=True)
+            ax.loglog(samples, values, style, color=color, markersize=5, label=name)
+        ax.set(xlabel="samples", title=measure)
+    legend_above(figure, panels[0])
+    return figure
+
+
+def large_fits(large: Mapping[str, Any]) -> Table:
+    """The same fits as numbers, with the errors of the field and of the coefficients selected from it."""
+    rows = [
+        (
+            f"{fit['samples']:,}",
+            f"{fit['seconds']:.2g}",
+            f"{1e6 * fit['seconds'] / fit['samples']:.2g}",
+            fit["megabytes"],
+            f"{fit['field_error']:.1e}",
+            f"{fit['coefficient_error']:.1e}",
+            f"{max(fit['load']):.0f}",
+        )
+        for fit in large["fits"]
+    ]
+    return table(("samples", "seconds", "µs each", "MB", *reversed(_ERRORS), "load"), rows)
+
+
+def projected(large: Mapping[str, Any]) -> Table:
+    """What more samples would take on more workers if every part took what was measured."""
+    rows = [
+        (f"{row['samples']:,}", row["workers"], f"{row['seconds']:.0f}", f"{row['moved'] / 1e9:.0f}")
+        for row in large["projected"]
+    ]
+    return table(("samples", "workers", "seconds", "GB moved, at most"), rows)
 
 
 def _cell(cell: Summary) -> tuple[str, str, str]:
