@@ -52,6 +52,7 @@ _HALVES = ((0, 1), (0, 2), (0, 3))
 _LARGEST_SUMS = 1 << 22  # numbers; where parts would take more, the samples are summed up as one
 # Steps of a draw, numbers its vectors may take, and the relative change at which it ends.
 _STEPS, _VECTORS, _CHANGE, _LOOK = 200, 1 << 24, 1e-3, 8
+_UNPREDICTED = 0.9  # error of what is left out, in deviations, from which on it is as good as not predicted
 _SEED = 0  # of what is left out: the same samples give the same field
 _UNCHANGED = "read samples that nobody changes meanwhile"
 
@@ -282,6 +283,12 @@ def _choose(
     mean, scale = float(reservoir.y.mean()), float(reservoir.y.std())
     values, rng = (reservoir.y - mean) / scale, np.random.default_rng(_SEED)
     choice, calibrate = search_scattered(reservoir, values, grouping, rng, step)
+    if min(choice.errors) > _UNPREDICTED:
+        warnings.warn(
+            f"{len(reservoir):,} of {count:,} samples, which choose kernels, hardly predict each other: "
+            "noise, or waves shorter than their distances; fit parts of the domain one by one to see them",
+            stacklevel=2,
+        )
     layout = arrange(points, domain, grouping, count)
     most, wanted = needed_modes(layout, choice.kernels, choice.nugget)
     if most != wanted:

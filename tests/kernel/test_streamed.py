@@ -198,6 +198,14 @@ def test_waves_beyond_the_limit_are_named(rng: np.random.Generator, monkeypatch:
         fit_posterior(_samples("", rng), progress=False)
 
 
+@pytest.mark.usefixtures("small", "calm")
+def test_waves_shorter_than_the_distances_of_the_reservoir_are_doubted(rng: np.random.Generator) -> None:
+    x, t = rng.random(4000), 2 * rng.random(4000)
+    y = np.sin(2 * np.pi * (41 * x - 37 * t)) + np.cos(2 * np.pi * (35 * x + 39 * t))
+    with pytest.warns(UserWarning, match="of 4,000 samples, .* hardly predict each other: .*fit parts"):
+        fit_posterior(fts.Observations(x[:, None], t, y, BOX), progress=False)
+
+
 @pytest.mark.usefixtures("small")
 def test_an_equation_is_discovered_in_a_stream(rng: np.random.Generator, tmp_path: Path) -> None:
     x, t = 2 * np.pi * rng.random(3000), rng.random(3000)
