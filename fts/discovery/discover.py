@@ -16,7 +16,6 @@ from tqdm.auto import tqdm
 from fts import containers, validation
 from fts.discovery import model, storage
 from fts.discovery.evidence import (
-    LEAST_SAMPLES,
     VERDICT,
     DrawnSystems,
     Evidence,
@@ -29,7 +28,15 @@ from fts.discovery.evidence import (
 )
 from fts.discovery.instruments import Instruments, fit_sound_samples, lasting_noise
 from fts.discovery.trajectory_test import judge_by_trajectory, missing_terms_reason, widened
-from fts.discovery.verdict import MORE_SAMPLES, Verdict, not_identifiable, state_verdict, with_reasons
+from fts.discovery.verdict import (
+    MORE_SAMPLES,
+    Verdict,
+    not_identifiable,
+    state_verdict,
+    too_few,
+    travels,
+    with_reasons,
+)
 from fts.domain import Domain
 from fts.equations.equation import Equation
 from fts.equations.sympy_form import to_sympy
@@ -344,7 +351,7 @@ def _judge(fit: Fit, ready: Prepared, params: VerdictParams, *, progress: bool) 
     else:
         selection, verdict = integrated.selection, integrated.verdict
     if verdict.status == "identified":
-        verdict = with_reasons(verdict, (*_too_few(fit.count), *_travels(selection)))
+        verdict = with_reasons(verdict, (*too_few(fit.count), *travels(selection)))
     return Discovery(
         fit.observations,
         fit.field,
@@ -413,21 +420,6 @@ def _missing_terms(
     better = judge_by_evidence(fit, wider, extend_systems(drawn, fit, wider), params).selection
     missing = [name for name in better.support if name not in ready.library.names]
     return [missing_terms_reason(missing)] if missing else []
-
-
-def _too_few(count: int) -> list[str]:
-    """The reason not to call an equation identified where verdicts were never put to the test."""
-    if count >= LEAST_SAMPLES:
-        return []
-    checked = f"verdicts were checked with {LEAST_SAMPLES} and more"
-    return [f"{count} samples: {checked}, and fewer can fit a wrong equation by chance; add samples"]
-
-
-def _travels(selection: Selection) -> list[str]:
-    """The reason not to call a mere translation identified: waves of many equations travel unchanged."""
-    if not set(selection.support) <= {"u_x", "u_y", "u_z"}:
-        return []
-    return ["the field only travels, as steady waves of many equations do; measure another initial state"]
 
 
 def _refit(ready: Prepared, evidence: Evidence, chosen: SupportFit, proposed: Selection) -> Selection:

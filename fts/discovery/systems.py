@@ -37,7 +37,7 @@ from fts.discovery.evidence import (
     search,
 )
 from fts.discovery.varying import ExpandedLibrary, curves_of, expand, smoothed
-from fts.discovery.verdict import state_verdict, with_reasons
+from fts.discovery.verdict import state_verdict, too_few, travels, with_reasons
 from fts.domain import Domain
 from fts.equations.equation import Equation
 from fts.equations.grammar import TermError, check_states
@@ -551,9 +551,11 @@ def select_equations(
         tests = choose_by_ratio(evidence, params, system)
         verdict = state_verdict(tests, evidence, params, str(target))
         left_out[name] = _unexplained(by_experiment, evidence.columns(*tests.chosen.support))
-        verdict = with_reasons(verdict, _disagreements(left_out[name], params))
         curves = curves_of(evidence, tests.chosen, columns)
         selection = _selection(evidence, tests.chosen, usable[name], target, curves)
+        count = sum(each.fits[name].count for each in experiments)
+        reasons = (*_disagreements(left_out[name], params), *too_few(count), *travels(selection))
+        verdict = with_reasons(verdict, reasons)
         fit = experiments[0].fits[name]
         selection = replace(selection, field=fit.field)
         components[name] = Discovery(fit.observations, fit.field, selection, verdict, fit, evidence=evidence)

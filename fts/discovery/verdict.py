@@ -1,19 +1,25 @@
 """Tests of the evidence -> Verdict: identified, ambiguous or not identifiable, in sentences with numbers."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from fts.discovery.evidence import Evidence, SupportFit, SupportTests, VerdictParams
+from fts.discovery.evidence import LEAST_SAMPLES, Evidence, SupportFit, SupportTests, VerdictParams
 from fts.equations.equation import Equation
+from fts.selection.selection import Selection
 
 MORE_SAMPLES = "add samples, or measure with less noise"
 MORE_WAVES = "measure another initial state, with more wavenumbers or amplitudes, or with less noise"
 Status = Literal["identified", "ambiguous", "not identifiable"]
 # Rivals a reader is shown; there may be dozens.
 SHOWN = 5
+# A term whose coefficient is an unknown function, times a first derivative in space.
+_SPEED = re.compile(r"\w\(\w\)\*u_[xyz]")
+# Standard errors within which a curve is flat.
+_BAND = 2
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,25 @@ def with_reasons(verdict: Verdict, reasons: Sequence[str]) -> Verdict:
         return verdict
     status = "ambiguous" if verdict.status == "identified" else verdict.status
     return replace(verdict, status=status, reasons=(*verdict.reasons, *reasons), margin=0.0)
+
+
+def too_few(count: int) -> list[str]:
+    """The reason not to call an equation identified where verdicts were never put to the test."""
+    if count >= LEAST_SAMPLES:
+        return []
+    checked = f"verdicts were checked with {LEAST_SAMPLES} and more"
+    return [f"{count} samples: {checked}, and fewer can fit a wrong equation by chance; add samples"]
+
+
+def travels(selection: Selection) -> list[str]:
+    """The reason not to call a mere translation identified: waves of many equations travel unchanged."""
+    speeds = [curve for term, curve in selection.curves.items() if _SPEED.fullmatch(term)]
+    constant = {term for term in selection.support if term not in selection.curves}
+    if len(speeds) < len(selection.curves) or not constant <= {"u_x", "u_y", "u_z"}:
+        return []
+    if any(np.ptp(speed.values) > 2 * _BAND * float(speed.errors.max()) for speed in speeds):
+        return []
+    return ["the field only travels, as steady waves of many equations do; measure another initial state"]
 
 
 def state_verdict(

@@ -35,7 +35,7 @@ class SplineBasis:
     periodic: bool
     count: int
 
-    def __call__(self, points: Float[np.ndarray, " n"], order: int = 0) -> Float[np.ndarray, "n K"]:
+    def __call__(self, points: Float[np.ndarray, "*n"], order: int = 0) -> Float[np.ndarray, "*n K"]:
         """All splines at the points, or a derivative of them."""
         return self._spline(points, nu=order)
 
@@ -46,7 +46,7 @@ class SplineBasis:
 
     def single(self, k: int) -> OneCoordinate:
         """The k-th spline and its derivatives."""
-        return lambda points, order: self(points, order)[:, k]
+        return lambda points, order: self(points, order)[..., k]
 
     @cached_property
     def _spline(self) -> BSpline:
@@ -92,12 +92,13 @@ class Curve:
     def __call__(self, points: Any, order: int = 0) -> Float[np.ndarray, "..."]:
         """The coefficient, or a derivative of it, at points inside the axis."""
         validation.require_whole(order, "order", "give 0 for the coefficient, 1 for its slope")
-        return self.basis(self._inside(points), min(order, _DEGREE + 1)) @ self.weights
+        return np.asarray(self.basis(self._inside(points), min(order, _DEGREE + 1)) @ self.weights)
 
     def error(self, points: Any) -> Float[np.ndarray, "..."]:
         """The standard error of the coefficient at points inside the axis."""
         rows = self.basis(self._inside(points))
-        return np.sqrt(np.maximum(np.einsum("...i,ij,...j->...", rows, self.covariance, rows), 0.0))
+        square = np.einsum("...i,ij,...j->...", rows, self.covariance, rows)
+        return np.asarray(np.sqrt(np.maximum(square, 0.0)))
 
     def _inside(self, points: Any) -> Float[np.ndarray, "..."]:
         """The points; an error where they leave an open axis, on which nothing was measured beyond."""

@@ -101,7 +101,8 @@ def test_axe_finds_nothing(browser, site: str, chapter: str, theme: str) -> None
 # What ends outside the screen and cannot be scrolled to, or is hidden by its own box.
 _CUT = """(width) => [...document.querySelectorAll('.bd-article *')].filter((e) => {
   const box = e.getBoundingClientRect();
-  if (!box.width || !box.height || e.closest('mjx-assistive-mml, [hidden], .headerlink')) return false;
+  const unseen = 'mjx-assistive-mml, [hidden], .headerlink, .fts-unseen';
+  if (!box.width || !box.height || e.closest(unseen)) return false;
   const hides = getComputedStyle(e).overflowX === 'hidden' && e.scrollWidth > e.clientWidth + 1;
   let scrolled = e.parentElement;
   const fixed = (box) => !/auto|scroll/.test(getComputedStyle(box).overflowX);

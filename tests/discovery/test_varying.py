@@ -150,3 +150,13 @@ def test_a_curve_is_known_on_its_axis_alone() -> None:
         curve(1.0, -1)
     ring = Curve(SplineBasis("x", 0.0, 2.0, True, 8), np.arange(8.0), np.eye(8))
     assert ring(-0.5) == pytest.approx(ring(1.5))
+
+
+def test_a_wave_that_only_travels_is_not_identified() -> None:
+    x, t = (array.ravel() for array in np.meshgrid(np.arange(16) / 16, np.linspace(0, 1, 12), indexing="ij"))
+    ring = fts.Domain((0.0,), (1.0,), 0.0, 1.0, (True,))
+    samples = Observations(x[:, None], t, np.sin(2 * np.pi * (x - 0.5 * t)), ring)
+    verdict = discovered(samples, ["c(x)*u_x"]).components["u"].verdict
+    assert verdict.status == "ambiguous"
+    assert any("only travels" in reason for reason in verdict.reasons)
+    assert any("192 samples" in reason for reason in verdict.reasons)
