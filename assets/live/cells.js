@@ -184,7 +184,11 @@
       if (element.classList.contains("tag_live")) cells.push(new Cell(element, cells.length));
       else if (!element.matches(".tag_hide-input, .tag_checked"))
         element.append(
-          make("p", { class: "fts-cell-note" }, "Runs in a notebook: it needs what this page does not carry."),
+          make(
+            "p",
+            { class: "fts-cell-note" },
+            "Runs in a notebook: it needs packages, records or time that a page lacks, or digits that differ by machine.",
+          ),
         );
     }
     ftsLive.listen((progress) => {
