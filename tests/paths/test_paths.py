@@ -416,5 +416,5 @@ def test_costs_count_runs_and_name_what_is_missing() -> None:
     stages = {"adam_steps": 9, "lbfgs_iterations": 9, "cycles": 2, "cycle_steps": 10}
     trained = {"PINN-SR": {"kdv": stages}, "DL-PDE": {"kdv": {"steps": 7}, "ks": {"steps": 7}}}
     pinn, missing = baselines.costs([cycles], trained).rows
-    assert pinn[4:6] == ("29\n29 to 29", "38")
+    assert pinn[4:6] == ("29", "38")
     assert missing == ("DL-PDE", "all", "not run", "–", "–", "7", "–")
