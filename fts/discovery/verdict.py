@@ -16,8 +16,8 @@ MORE_WAVES = "measure another initial state, with more wavenumbers or amplitudes
 Status = Literal["identified", "ambiguous", "not identifiable"]
 # Rivals a reader is shown; there may be dozens.
 SHOWN = 5
-# A term whose coefficient is an unknown function, times a first derivative in space.
-_SPEED = re.compile(r"\w\(\w\)\*u_[xyz]")
+# An unknown function of a coordinate in front of a term.
+_VARYING = re.compile(r"^\w\(\w\)\*")
 # Standard errors within which a curve is flat.
 _BAND = 2
 
@@ -75,10 +75,10 @@ def too_few(count: int) -> list[str]:
 
 def travels(selection: Selection) -> list[str]:
     """The reason not to call a mere translation identified: waves of many equations travel unchanged."""
-    speeds = [curve for term, curve in selection.curves.items() if _SPEED.fullmatch(term)]
-    constant = {term for term in selection.support if term not in selection.curves}
-    if len(speeds) < len(selection.curves) or not constant <= {"u_x", "u_y", "u_z"}:
+    steady = {f"{selection.target.removesuffix('_t')}_{axis}" for axis in "xyz"}
+    if not {_VARYING.sub("", term) for term in selection.support} <= steady:
         return []
+    speeds = selection.curves.values()
     if any(np.ptp(speed.values) > 2 * _BAND * float(speed.errors.max()) for speed in speeds):
         return []
     return ["the field only travels, as steady waves of many equations do; measure another initial state"]
