@@ -27,6 +27,19 @@ _MISSED = """(name) => {
   return box.top - wanted - margin;
 }"""
 
+# Explorers above a target move it by mounting: of the targets under equally many the last one is enough.
+_FARTHEST = """(names) => {
+  const explorers = [...document.querySelectorAll('.fts-still')], last = new Map();
+  const follows = (a, b) => a.compareDocumentPosition(b) & Node.DOCUMENT_POSITION_FOLLOWING;
+  for (const name of names) {
+    const target = document.getElementById(name);
+    const above = explorers.filter((explorer) => follows(explorer, target)).length;
+    const known = document.getElementById(last.get(above));
+    if (!known || follows(known, target)) last.set(above, name);
+  }
+  return [...last.values()];
+}"""
+
 # Nothing mounts on a page without explorers: it has jumped once it is drawn again.
 _FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))"
 
@@ -48,7 +61,7 @@ def test_every_jump_lands_at_its_target(browser, site: str, chapter: str, width:
     assert names or chapter in ("book/references",)
     unmounted = page.locator(".fts-still").count()
     missed = {}
-    for name in names:
+    for name in page.evaluate(_FARTHEST, names) if unmounted else names:
         # Explorers are mounted by nearing them: where there are some, every jump is a reader's first.
         page = watched.open(f"{site}/{chapter}.html") if unmounted else page
         page.evaluate("name => { location.hash = ''; scrollTo(0, 0); location.hash = name; }", name)
