@@ -7,6 +7,8 @@ of workers are seconds on the clock; `make bench` sets one thread. The load of t
 """
 
 import argparse
+import contextlib
+import io
 import json
 import math
 import multiprocessing
@@ -29,7 +31,7 @@ from _timing import cpu, growth_line
 from tqdm.auto import tqdm
 
 import fts
-from fts import containers
+from fts import cli, containers
 from fts.fitting import fit_posterior
 from fts.io import passes, streams
 from fts.io.passes import reduce_chunks
@@ -45,6 +47,7 @@ STREAMED, FACTOR, MEGABYTES, SECONDS = SIZES[3:], 1.5, 600, {10_000_000: 60.0, 1
 # Samples of the comparison of one worker with two, turns each, and how many times as fast two should be.
 SHARED, TURNS, FASTER = 10_000_000, 2, 1.7
 PROJECTED = tuple((count, many) for count in (10**9, 10**10) for many in (16, 256))
+COMMAND = 240.0  # seconds in which the command gave no answer to as many before
 # A dense Gaussian process gets twice the samples until a fit takes this many seconds.
 DENSE, LIMIT = 500, 10.0
 NOT_MEASURED = (
@@ -63,7 +66,7 @@ BOX = fts.Domain((0.0,), (2 * np.pi,), 0.0, 1.0, (True,))
 def main() -> None:
     """All figures, or those of the parts that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="PART", help="fits, dense, workers, or all of them")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="fits, dense, workers, command; or all")
     parser.add_argument("--record", type=Path, metavar="FILE", help="a file whose figures are replaced")
     parser.add_argument("--largest", type=float, default=SIZES[-1], help="samples of the largest file")
     options = parser.parse_args()
@@ -71,6 +74,7 @@ def main() -> None:
         "fits": lambda folder: {"fits": _growth(folder, options.largest)},
         "dense": lambda _: {"dense": _dense()},
         "workers": _on_workers,
+        "command": lambda folder: {"command": _by_command(folder)},
     }
     for part in options.parts or parts:
         with tempfile.TemporaryDirectory() as folder:
@@ -186,6 +190,53 @@ def _fit_dense(count: int) -> dict[str, Any]:
     GaussianProcessRegressor(covariance).fit(points, (u - u.mean()) / u.std())
     seconds = round(time.process_time() - began, 3)
     return {"samples": count, "seconds": seconds, "megabytes": round(_peak()), "load": [round(load, 1)]}
+
+
+def _by_command(folder: Path) -> list[dict[str, Any]]:
+    """What `fts discover` takes for as many samples in a file of each kind that people have."""
+    answers = []
+    for ending in ("parquet", "npz", "csv"):
+        path = folder / f"{SHARED}.{ending}"
+        _apart(_write_as, path, SHARED)
+        answers.append(_apart(_discover, path))
+        seconds, megabytes = answers[-1]["seconds"], answers[-1]["megabytes"]
+        _promise(f"large: fts discover, {SHARED:,} samples, .{ending}", seconds, COMMAND, "s")
+        print(f"{'  ' + answers[-1]['equation']:<52} {megabytes} MB", flush=True)
+        path.unlink()
+    return answers
+
+
+def _write_as(path: Path, count: int) -> None:
+    """The same samples in a file of another kind."""
+    from pyarrow import csv, parquet
+
+    source = path.with_suffix(".parquet")
+    _write(source, count)
+    if path.suffix == ".csv":
+        csv.write_csv(parquet.read_table(source), path)
+    if path.suffix == ".npz":
+        table = parquet.read_table(source)
+        np.savez(path, **{name: table[name].to_numpy() for name in table.column_names})
+    if path != source:
+        source.unlink()
+
+
+def _discover(path: Path) -> dict[str, Any]:
+    """Seconds, memory and the answer of the command."""
+    load, clock, began, out = os.getloadavg()[0], time.perf_counter(), time.process_time(), io.StringIO()
+    with contextlib.redirect_stdout(out):
+        cli.main(["discover", str(path), "--axis", f"x=0:{2 * np.pi}:periodic", "--quiet", "--json"])
+    answer = json.loads(out.getvalue())
+    return {
+        "samples": SHARED,
+        "kind": path.suffix[1:],
+        "seconds": round(time.process_time() - began, 2),
+        "elapsed": round(time.perf_counter() - clock, 2),
+        "megabytes": round(_peak()),
+        "load": [round(load, 1), round(os.getloadavg()[0], 1)],
+        "equation": answer["equation"],
+        "status": answer["verdict"]["status"],
+    }
 
 
 def _on_workers(folder: Path) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from scipy.spatial import KDTree
 from fts.fitting import Fit, Recipe, fit_posterior
 from fts.kernel.covariance import precision
 from fts.kernel.separable import SeparablePosterior
-from fts.observations import Observations, unique_rows
+from fts.observations import Observations, has_more_rows_than, unique_rows
 
 _NEIGHBOURS = 16
 # Robust deviations from the neighbours at which a sample is an outlier, and the least it must miss by, in
@@ -131,6 +131,8 @@ def left_out_errors(fit: Fit) -> tuple[Float[np.ndarray, " S"], Float[np.ndarray
 def lasting_noise(fit: Fit) -> tuple[str, ...]:
     """The reason to doubt an equation where what is left at a sensor stays alike from frame to frame."""
     o, missed = fit.observations, fit.residuals
+    if has_more_rows_than(len(o) / 2, o.x):
+        return ()
     _, sensor = unique_rows(o.x)
     order = np.lexsort((o.t, sensor))
     missed, sensor = missed[order], sensor[order]
@@ -176,9 +178,9 @@ def _spread(values: Float[np.ndarray, " n"]) -> float:
 
 def _of_sensor(observations: Observations, missed: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
     """For every sample the spread at its sensor: one that is noisy throughout has no outliers."""
-    sensors, row = unique_rows(observations.x)
-    if len(sensors) * _NEIGHBOURS > len(observations):
+    if has_more_rows_than(len(observations) / _NEIGHBOURS, observations.x):
         return np.zeros(len(observations))
+    _, row = unique_rows(observations.x)
     order = np.argsort(row, kind="stable")
     parts = np.split(missed[order], np.cumsum(np.bincount(row))[:-1])
     return np.array([_spread(part) for part in parts])[row]
