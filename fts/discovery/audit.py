@@ -77,7 +77,9 @@ def _wider(
     fits = compare_wider(comparison, around, library, step, incomplete=bool(made.wanted))
     noise = max(fit.misfit, comparison.record.params.least_noise * comparison.record.scale)
     result = []
-    for each in (each for each in fits if not _same(around, each)):
+    for each in fits:
+        if _same(around, each):
+            continue
         gap = (each.square - fit.square) / noise**2 + each.prior - fit.prior
         beyond = tuple(library.names[j] for j in each.support if j >= len(comparison.library))
         result.append(_Wider(_equation(library, each), each, beyond, gap))

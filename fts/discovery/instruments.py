@@ -130,12 +130,12 @@ def left_out_errors(fit: Fit) -> tuple[Float[np.ndarray, " S"], Float[np.ndarray
 
 def lasting_noise(fit: Fit) -> tuple[str, ...]:
     """The reason to doubt an equation where what is left at a sensor stays alike from frame to frame."""
-    o, missed = fit.observations, fit.residuals
+    o = fit.observations
     if has_more_rows_than(len(o) / 2, o.x):
         return ()
     _, sensor = unique_rows(o.x)
     order = np.lexsort((o.t, sensor))
-    missed, sensor = missed[order], sensor[order]
+    missed, sensor = fit.residuals[order], sensor[order]
     first = np.flatnonzero(sensor[1:] == sensor[:-1])
     square = float(np.mean(missed**2))
     if not first.size or square < (_VISIBLE * float(o.y.std())) ** 2:
