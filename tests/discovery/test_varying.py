@@ -37,6 +37,7 @@ def test_a_speed_that_varies_is_found_with_its_band() -> None:
     result = discovered(samples_of("varying_advection", 0.05), library)
     assert [str(term) for term in result.equation.terms] == ["c(x)*u_x"]
     assert str(result.equation) == "u_t = c(x)*u_x"
+    assert not any("only travels" in reason for reason in result.components["u"].verdict.reasons)
     curve = result.coefficient("c(x)*u_x")
     error = curve.values + truth_of("varying_advection", curve.points)
     assert np.mean(np.abs(error) < 2 * curve.errors) > 0.8
